@@ -1,0 +1,1 @@
+"""The models of the series, one file each, and their recipes. Nothing here knows a task."""

@@ -1,0 +1,3 @@
+"""Readhead's engine: it trains, scores, verifies and publishes; it knows no task and no model by name."""
+
+__version__ = "0.1.0"

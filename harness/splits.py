@@ -1,0 +1,189 @@
+"""Deterministic data: what an example holds depends on (task, version, split, block, offset) and on nothing else.
+
+A split is made of blocks of examples of one size. Block ``b`` has a generator of its own, seeded from a hash of its
+name, so blocks can be made in any order, by any worker, for any batch size. Bounded splits (validation and tests) list
+their blocks; a training stream has no last block.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.random import PCG64, RandomState
+
+from harness.errors import UserError
+from harness.families.base import Batch, Examples
+
+if TYPE_CHECKING:
+    from harness.task import Task
+
+Size = int | tuple[int, ...]
+Role = Literal["train", "validation", "test"]
+
+BLOCK = 256
+"""Examples in a block of a training stream; a batch is cut from one block, hence of one size."""
+GROUP = 32
+"""Blocks whose batches are shuffled together, so that neighbouring batches differ in size."""
+SEED_STRIDE = 2**24
+"""Blocks between the starting points of two run seeds in a stream."""
+FINGERPRINTED = 4096
+"""Examples of a stream that its fingerprint covers."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """A bounded split: ``per_size`` examples of each of ``sizes``.
+
+    ``ladder`` is the numeric size of a test beyond the regime's own distribution, None for all other splits.
+    """
+
+    name: str
+    role: Role
+    sizes: tuple[Size, ...]
+    per_size: int
+    ladder: float | None = None
+
+    def __len__(self) -> int:
+        return len(self.sizes) * self.per_size
+
+
+@dataclass(frozen=True)
+class Stream:
+    """An unbounded training split; each block of 256 draws its size evenly from ``sizes``."""
+
+    name: str
+    sizes: tuple[Size, ...]
+    role: Role = "train"
+
+
+def generator(task: str, version: int, split: str, block: int | str) -> RandomState:
+    """Return the random state of one block.
+
+    ``RandomState`` over ``PCG64``: its stream is frozen by NumPy's compatibility policy, unlike ``Generator``'s.
+    """
+    digest = hashlib.sha256(f"{task}|{version}|{split}|{block}".encode()).digest()
+    return RandomState(PCG64(int.from_bytes(digest[:16], "little")))
+
+
+def load_split(task: "Task", split: Split) -> Examples:
+    """Generate a bounded split, blocks in the order of its sizes."""
+    parts = []
+    for block, size in enumerate(split.sizes):
+        rng = generator(task.name, task.version, split.name, block)
+        parts.append(task.generate(rng, size, split.per_size, split.role))
+    return task.family.concatenate(parts)
+
+
+def load_block(task: "Task", stream: Stream, block: int) -> Examples:
+    """Generate block ``block`` of a training stream: 256 examples of one size."""
+    rng = generator(task.name, task.version, stream.name, block)
+    size = stream.sizes[rng.randint(len(stream.sizes))]
+    return task.generate(rng, size, BLOCK, stream.role)
+
+
+class TrainingBatches:
+    """The batches of one run, in order; batch ``i`` is the same however the run got there.
+
+    A stream is read from the seed's own offset, in groups of blocks whose batches are shuffled together. A bounded
+    training split is shuffled anew every epoch, from (seed, epoch). ``phase`` separates the data of a run's phases.
+    """
+
+    def __init__(self, task: "Task", split: Split | Stream, seed: int, batch_size: int, phase: int = 0):
+        self.task, self.split, self.seed, self.batch_size, self.phase = task, split, seed, batch_size, phase
+        if batch_size < 1:
+            raise UserError(f"batch_size {batch_size} is not valid: it must be at least 1")
+        if isinstance(split, Stream):
+            if BLOCK % batch_size:
+                valid = ", ".join(str(n) for n in range(1, BLOCK + 1) if BLOCK % n == 0)
+                raise UserError(
+                    f"batch_size {batch_size} is not valid for the stream {task.name}:{split.name}: a batch is cut "
+                    f"from a block of {BLOCK}. Valid: {valid}"
+                )
+            self._per_round = GROUP * BLOCK // batch_size
+        else:
+            self._bounded = task.load(split.name)
+            self._per_round = -(-len(self._bounded) // batch_size)
+
+    def iterate(self, start: int, stop: int) -> Iterator[Batch]:
+        """Yield batches ``start`` to ``stop - 1``."""
+        position = start
+        while position < stop:
+            round_index, offset = divmod(position, self._per_round)
+            count = min(self._per_round - offset, stop - position)
+            yield from self._round(round_index, offset, count)
+            position += count
+
+    def _round(self, index: int, offset: int, count: int) -> Iterator[Batch]:
+        """Yield ``count`` batches of round ``index`` (a group of blocks, or an epoch) from ``offset`` on."""
+        name = f"{self.split.name}/order/{self.seed}/{self.phase}"
+        rng = generator(self.task.name, self.task.version, name, index)
+        if isinstance(self.split, Stream):
+            order = rng.permutation(self._per_round)[offset : offset + count]
+            first = self.seed * SEED_STRIDE + self.phase * (SEED_STRIDE // 16) + index * GROUP
+            per_block = BLOCK // self.batch_size
+            blocks = {
+                block: load_block(self.task, self.split, first + block) for block in sorted(set(order // per_block))
+            }
+            for batch in order:
+                block, part = divmod(int(batch), per_block)
+                rows = slice(part * self.batch_size, (part + 1) * self.batch_size)
+                yield self.task.family.batch(blocks[block].take(rows))
+        else:
+            rows = rng.permutation(len(self._bounded))
+            for batch in range(offset, offset + count):
+                chosen = rows[batch * self.batch_size : (batch + 1) * self.batch_size]
+                yield self.task.family.batch(self._bounded.take(chosen))
+
+
+def fingerprint(examples: Examples) -> str:
+    """Return the sha256 of every array: its name, dtype, shape and bytes."""
+    digest = hashlib.sha256()
+    arrays = {**examples.inputs, **examples.targets, "sizes": examples.sizes}
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name}|{array.dtype.str}|{array.shape}|".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def stream_sample(task: "Task", stream: Stream, count: int = FINGERPRINTED) -> Examples:
+    """Return the first ``count`` examples (a multiple of 256) of a stream, in block order."""
+    return task.family.concatenate([load_block(task, stream, block) for block in range(count // BLOCK)])
+
+
+def row_hash(rows: np.ndarray) -> np.ndarray:
+    """Return a fixed 64-bit hash of each row of an integer array ``(n,w) -> (n,) uint64``.
+
+    Polynomial in the row with a final mix (splitmix64): the same on every machine and in every NumPy.
+    """
+    state = np.full(len(rows), 0x9E3779B97F4A7C15, dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        for column in rows.T.astype(np.uint64):
+            state = (state ^ column) * np.uint64(0xBF58476D1CE4E5B9)
+            state ^= state >> np.uint64(29)
+        state = (state ^ (state >> np.uint64(30))) * np.uint64(0x94D049BB133111EB)
+    return state ^ (state >> np.uint64(31))
+
+
+def partition(rows: np.ndarray) -> np.ndarray:
+    """Return the role each row may appear in, ``(n,) '<U10'``: 1/16 test, 1/16 validation, the rest train.
+
+    Tasks draw until a row's role is the split's, so that no test input can occur in training, whatever the seed.
+    """
+    part = row_hash(rows) >> np.uint64(60)
+    return np.select([part == 0, part == 1], ["test", "validation"], "train")
+
+
+def draw_of_role(draw: Callable[[int], np.ndarray], count: int, role: Role) -> np.ndarray:
+    """Return ``count`` rows from ``draw(n) -> (n, ...)`` whose ``partition`` is ``role``, in the order drawn."""
+    kept: list[np.ndarray] = []
+    missing = count
+    share = 14 / 16 if role == "train" else 1 / 16
+    while missing > 0:
+        rows = draw(int(missing / share * 1.2) + 8)
+        rows = rows[partition(rows.reshape(len(rows), -1)) == role][:missing]
+        kept.append(rows)
+        missing -= len(rows)
+    return np.concatenate(kept)

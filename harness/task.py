@@ -1,0 +1,193 @@
+"""What a task declares: its data, its splits by regime, its metrics, its floor and ceiling."""
+
+import json
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.random import RandomState
+
+from harness.errors import UserError, unknown
+from harness.families.base import Examples, Family, Stored
+from harness.metrics import Metric
+from harness.splits import Role, Size, Split, Stream, fingerprint, load_split, stream_sample
+
+Bound = Literal["exact", "expected", "none"]
+
+
+@dataclass(frozen=True)
+class Regime:
+    """A training split, its validation split and its tests, by name; the first test has the regime's own sizes."""
+
+    train: str
+    validation: str
+    tests: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A predictor that needs no training and may see what a model may not.
+
+    ``bound``: nothing may beat an ``exact`` one; ``expected`` is the value of a stated strategy; ``none`` claims
+    nothing. ``predict(examples, rng) -> Stored``.
+    """
+
+    title: str
+    bound: Bound
+    predict: Callable[[Examples, RandomState], Stored]
+
+
+class Task(ABC):
+    """One task of the benchmark. A subclass is a file of its own; its docstring states the rule with worked examples.
+
+    Class attributes: ``name`` (``suite/task``), ``version`` (raised when what a split holds changes), ``family``,
+    ``regimes``, ``splits``, ``metrics`` (headline first), ``budgets`` (training examples by budget name), ``size_name``
+    (what size counts, for axes: "source length (symbols)").
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int]
+    family: ClassVar[Family]
+    splits: ClassVar[tuple[Split | Stream, ...]]
+    regimes: ClassVar[Mapping[str, Regime]]
+    metrics: ClassVar[tuple[Metric, ...]]
+    plotted: ClassVar[tuple[str, ...]]
+    """Metrics drawn against size, headline first."""
+    budgets: ClassVar[Mapping[str, int]]
+    size_name: ClassVar[str]
+
+    @abstractmethod
+    def spec(self, regime: str) -> Any:
+        """Return the family's ``Spec`` for a regime."""
+
+    @abstractmethod
+    def generate(self, rng: RandomState, size: Size, count: int, role: Role) -> Examples:
+        """Return ``count`` examples of ``size`` for a split of ``role``; all randomness comes from ``rng``."""
+
+    @abstractmethod
+    def references(self) -> dict[str, Reference]:
+        """Return the floor and ceiling predictors by row name."""
+
+    @abstractmethod
+    def render(self, examples: Examples, row: int, stored: Stored | None = None) -> str:
+        """Return one example (and, if given, the prediction in row ``row`` of ``stored``) as readable text."""
+
+    @property
+    def suite(self) -> str:
+        """The part of the name before the slash."""
+        return self.name.split("/")[0]
+
+    @property
+    def headline(self) -> Metric:
+        """The metric that ranks, selects and stops."""
+        return self.metrics[0]
+
+    def metric(self, name: str) -> Metric:
+        """Return a metric by name; a ``UserError`` lists the valid ones."""
+        found = {metric.name: metric for metric in self.metrics}
+        if name not in found:
+            raise unknown(f"metric of {self.name}", name, found)
+        return found[name]
+
+    def regime(self, name: str) -> Regime:
+        """Return a regime by name; a ``UserError`` lists the valid ones."""
+        if name not in self.regimes:
+            raise unknown(f"regime of {self.name}", name, self.regimes)
+        return self.regimes[name]
+
+    def budget(self, name: str) -> int:
+        """Return the training examples of a budget; a ``UserError`` lists the valid ones."""
+        if name not in self.budgets:
+            raise unknown(f"budget of {self.name}", name, self.budgets)
+        return self.budgets[name]
+
+    def split(self, name: str) -> Split | Stream:
+        """Return a split by name; a ``UserError`` lists the valid ones."""
+        found = {split.name: split for split in self.splits}
+        if name not in found:
+            raise unknown(f"split of {self.name}", name, found)
+        return found[name]
+
+    def bounded(self, name: str) -> Split:
+        """Return the bounded split ``name``."""
+        split = self.split(name)
+        if not isinstance(split, Split):
+            raise UserError(f"split {name} of {self.name} is a training stream and has no end")
+        return split
+
+    @cached_property
+    def _loaded(self) -> dict[str, Examples]:
+        return {}
+
+    def load(self, name: str) -> Examples:
+        """Return a bounded split, or a stream's fingerprinted beginning, checked against its pinned fingerprint."""
+        if name not in self._loaded:
+            split = self.split(name)
+            examples = stream_sample(self, split) if isinstance(split, Stream) else load_split(self, split)
+            pinned = self.pinned["splits"].get(name)
+            found = fingerprint(examples)
+            if pinned is not None and pinned != found:
+                raise UserError(
+                    f"split {name} of {self.name} version {self.version} has fingerprint {found[:16]}, not the pinned "
+                    f"{pinned[:16]}: its data changed. Undo the change, or raise the task's version and run "
+                    f"`readhead fingerprint {self.name}`"
+                )
+            self._loaded[name] = examples
+        return self._loaded[name]
+
+    @property
+    def fingerprint_path(self) -> Path:
+        """The JSON beside the task's module that pins its fingerprints."""
+        module = sys.modules[type(self).__module__]
+        return Path(str(module.__file__)).with_suffix(".fingerprints.json")
+
+    @cached_property
+    def pinned(self) -> dict[str, Any]:
+        """The pinned fingerprints and overlap rates of this version; empty where none are pinned."""
+        if self.fingerprint_path.exists():
+            pinned = json.loads(self.fingerprint_path.read_text())
+            if pinned["task"] == self.name and pinned["version"] == self.version:
+                return pinned
+        return {"task": self.name, "version": self.version, "splits": {}, "overlap": {}}
+
+    def fingerprints(self, regime: str) -> dict[str, str]:
+        """Return the fingerprint of every split of a regime, generating those that are not pinned."""
+        names = (self.regime(regime).train, self.regime(regime).validation, *self.regime(regime).tests)
+        return {name: self.pinned["splits"].get(name) or fingerprint(self.load(name)) for name in names}
+
+    def score(self, stored: Stored, examples: Examples) -> dict[str, float]:
+        """Return every metric over ``examples``."""
+        return {metric.name: metric.score(metric.statistics(stored, examples)) for metric in self.metrics}
+
+
+def overlap(task: Task, regime: str, train_examples: int = 65_536) -> dict[str, dict[str, float]]:
+    """Return, for each bounded split, the share of its inputs that occur in each split listed before it.
+
+    A stream is represented by its first ``train_examples`` examples.
+    """
+
+    def keys(examples: Examples) -> list[bytes]:
+        arrays = [examples.inputs[name] for name in sorted(examples.inputs)]
+        return [
+            b"|".join(np.trim_zeros(array[row].ravel(), "b").tobytes() for array in arrays)
+            for row in range(len(examples))
+        ]
+
+    train = task.split(task.regime(regime).train)
+    loaded = stream_sample(task, train, train_examples) if isinstance(train, Stream) else task.load(train.name)
+    seen = {train.name: set(keys(loaded))}
+    rates: dict[str, dict[str, float]] = {}
+    for name in (task.regime(regime).validation, *task.regime(regime).tests):
+        own = keys(task.load(name))
+        rates[name] = {
+            other: round(sum(key in there for key in own) / len(own), 6)
+            for other, there in seen.items()
+            if any(key in there for key in own)
+        }
+        seen[name] = set(own)
+    return rates

@@ -1,0 +1,1 @@
+"""The benchmark's tasks: one file a task, grouped by suite. Nothing here knows a model."""
