@@ -128,8 +128,8 @@ class TrainingBatches:
             }
             for batch in order:
                 block, part = divmod(int(batch), per_block)
-                rows = slice(part * self.batch_size, (part + 1) * self.batch_size)
-                yield self.task.family.batch(blocks[block].take(rows))
+                cut = slice(part * self.batch_size, (part + 1) * self.batch_size)
+                yield self.task.family.batch(blocks[block].take(cut))
         else:
             rows = rng.permutation(len(self._bounded))
             for batch in range(offset, offset + count):

@@ -1,0 +1,96 @@
+"""Where a run's numbers come from: the commit, the libraries, the processor, and a hash of the model's source."""
+
+import ast
+import hashlib
+import importlib.metadata
+import platform
+import subprocess
+import sys
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import harness
+from harness.results import Provenance
+
+CODE_PATHS = ("harness", "tasks", "baselines", "pyproject.toml", "constraints.txt")
+"""What `dirty` looks at: results and documents may change while runs go on."""
+
+LIBRARIES = ("torch", "pytorch-lightning", "numpy")
+
+
+def _git(*arguments: str) -> str | None:
+    """Return the output of a git command in the checkout that the harness was imported from; None outside one."""
+    root = Path(harness.__file__).resolve().parent.parent
+    if not (root / ".git").exists():
+        return None
+    try:
+        done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=True, timeout=30)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
+
+
+@lru_cache
+def cpu_name() -> str:
+    """Return the processor's marketing name where the system tells it."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def source_hash(model: type[Any]) -> str:
+    """Return a hash of the code of a model's module and of the modules of its own package that it imports.
+
+    Comments, docstrings and layout do not count: the hash is over the syntax tree.
+    """
+    package = model.__module__.rpartition(".")[0]
+    pending, seen = [model.__module__], set[str]()
+    digest = hashlib.sha256()
+    while pending:
+        name = pending.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        path = getattr(sys.modules.get(name), "__file__", None)
+        if path is None:
+            continue
+        tree = ast.parse(Path(path).read_text())
+        imported = {
+            f"{node.module}.{alias.name}" if f"{node.module}.{alias.name}" in sys.modules else str(node.module)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+        }
+        pending += sorted((other for other in imported if package and other.startswith(package)), reverse=True)
+        digest.update(f"{name.rpartition('.')[2]}\n{_code(tree)}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+def _code(tree: ast.Module) -> str:
+    """Dump a module's syntax tree without docstrings."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node, clean=False):
+            node.body = node.body[1:]
+    return ast.dump(tree)
+
+
+def collect(model: type[Any] | None, threads: int) -> Provenance:
+    """Return the provenance of a run of ``model`` (None for a reference) that ends now."""
+    status = _git("status", "--porcelain", "--", *CODE_PATHS)
+    return Provenance(
+        commit=_git("rev-parse", "HEAD"),
+        dirty=None if status is None else bool(status),
+        source_hash=source_hash(model) if model is not None else "",
+        harness_version=harness.__version__,
+        libraries={name: importlib.metadata.version(name) for name in LIBRARIES},
+        python=platform.python_version(),
+        cpu=cpu_name(),
+        threads=threads,
+        finished=datetime.now(UTC).isoformat(timespec="seconds"),
+    )

@@ -1,0 +1,213 @@
+"""Recipes: a row of the board is a model with hyperparameters and training settings, by task where they differ."""
+
+import fnmatch
+import inspect
+import re
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from harness.errors import UserError, unknown
+from harness.registry import load_model_class, model_names, recipe_folders
+from harness.task import Task
+
+COMMUNITY_COLOUR = "#949494"
+
+
+class Strict(BaseModel):
+    """A key that the schema does not know is an error."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Phase(Strict):
+    """A stretch of training. What is not given is as in the rest of the recipe.
+
+    ``examples`` is a share of the budget where it is below 1, else a number. ``learning_rate`` is set on every
+    parameter group, and as the base of every scheduler, when the phase begins; a model that defines
+    ``on_phase(name)`` is told.
+    """
+
+    name: str
+    examples: float = Field(gt=0)
+    split: str | None = None
+    batch_size: int | None = Field(None, ge=1)
+    learning_rate: float | None = Field(None, gt=0)
+
+
+class Training(Strict):
+    """How the harness trains: nothing here is the model's own business."""
+
+    batch_size: int = Field(64, ge=1)
+    clip_norm: float | None = Field(None, gt=0)
+    clip_value: float | None = Field(None, gt=0)
+    checkpoint: Literal["best", "last"] = "best"
+    validations: int = Field(20, ge=1)
+    examples: int | None = Field(None, ge=1)
+    phases: list[Phase] = []
+
+
+class TaskOverride(Strict):
+    """What a recipe does differently on the tasks that a glob names."""
+
+    hyperparameters: dict[str, Any] = {}
+    training: dict[str, Any] = {}
+
+
+class Recipe(Strict):
+    """One YAML file, or one model with its defaults.
+
+    ``row`` names it on the board; ``community`` says that it did not come with an installed package.
+    """
+
+    row: str
+    model: str
+    title: str
+    paper: str = ""
+    colour: str = COMMUNITY_COLOUR
+    hyperparameters: dict[str, Any] = {}
+    training: Training = Training()
+    tasks: dict[str, TaskOverride] = {}
+    tuning: str = ""
+    community: bool = False
+
+    def resolve(self, task: Task) -> "Recipe":
+        """Return the recipe with what it says for ``task`` merged in, later globs last, and no ``tasks`` left."""
+        hyperparameters, training = dict(self.hyperparameters), self.training.model_dump(exclude_unset=True)
+        for pattern, override in self.tasks.items():
+            if fnmatch.fnmatch(task.name, pattern):
+                hyperparameters |= override.hyperparameters
+                training |= override.training
+        return self.model_copy(
+            update={
+                "hyperparameters": hyperparameters,
+                "training": _validate(Training, training, self.row),
+                "tasks": {},
+            }
+        )
+
+
+def _validate(schema: type[Any], content: Any, source: str) -> Any:
+    """Validate ``content``, turning the first complaint into one line that names the key and the valid ones."""
+    try:
+        return schema.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "extra_forbidden":
+            owner = schema
+            for part in first["loc"][:-1]:
+                owner = _field_schema(owner, part)
+            raise unknown(f"key in {source}", where, owner.model_fields) from error
+        raise UserError(f"{source}: {where} = {first['input']!r} is not valid: {first['msg']}") from error
+
+
+def _field_schema(owner: type[Any], part: Any) -> type[Any]:
+    """Return the schema below ``owner`` at one step of a validation error's location."""
+    nested = {"training": Training, "tasks": TaskOverride, "phases": Phase}
+    return nested.get(part, owner) if isinstance(part, str) else owner
+
+
+@lru_cache
+def recipe_paths() -> dict[str, Path]:
+    """Return the YAML file of every installed row by row name."""
+    paths: dict[str, Path] = {}
+    for folder in recipe_folders():
+        for path in sorted(folder.glob("*.yaml")):
+            if path.stem in paths:
+                raise UserError(f"row {path.stem!r} is defined twice: {paths[path.stem]} and {path}")
+            paths[path.stem] = path
+    return paths
+
+
+def read_recipe(path: Path, *, community: bool) -> Recipe:
+    """Read one YAML file; the row is named by the file."""
+    try:
+        content = yaml.safe_load(path.read_text())
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"recipe {path} cannot be read: {error}") from error
+    except yaml.YAMLError as error:
+        raise UserError(f"recipe {path} is not valid YAML: {str(error).splitlines()[0]}") from error
+    if not isinstance(content, dict):
+        raise UserError(f"recipe {path} must be a mapping with at least the key 'model'")
+    given = {"row": path.stem, "title": path.stem, "community": community}
+    return _validate(Recipe, given | content, f"recipe {path.name}")
+
+
+@lru_cache
+def get_recipe(name: str) -> Recipe:
+    """Return the recipe of a row, of a YAML file, or of a model with its defaults.
+
+    ``name`` is a row of the board, ``path/to/row.yaml``, or anything that names a model.
+    """
+    if name in recipe_paths():
+        return read_recipe(recipe_paths()[name], community=False)
+    if name.endswith((".yaml", ".yml")):
+        return read_recipe(Path(name), community=True)
+    if ":" not in name and name not in model_names():
+        raise unknown("row or model", name, {*recipe_paths(), *model_names()})
+    return Recipe(row=_row_name(name), model=name, title=_row_name(name), community=":" in name)
+
+
+def match_recipes(pattern: str) -> list[Recipe]:
+    """Return the installed rows that a glob such as ``tape-*`` matches, or the one recipe that ``pattern`` names."""
+    if any(char in pattern for char in "*?["):
+        rows = fnmatch.filter(sorted(recipe_paths()), pattern)
+        if not rows:
+            raise unknown("row", pattern, recipe_paths())
+        return [get_recipe(row) for row in rows]
+    return [get_recipe(pattern)]
+
+
+def _row_name(model: str) -> str:
+    """Return ``my-model`` for ``path/my_model.py:MyModel``."""
+    name = model.rpartition(":")[2]
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name).replace("_", "-").lower()
+
+
+def hyperparameter_names(model: type[Any]) -> list[str]:
+    """Return the constructor's parameters after ``self`` and ``spec``."""
+    return [name for name in list(inspect.signature(model.__init__).parameters)[2:] if name != "kwargs"]
+
+
+def override(recipe: Recipe, settings: list[str]) -> Recipe:
+    """Return ``recipe`` with ``key=value`` settings applied, and a row name that says so.
+
+    A key is a hyperparameter of the model or a setting of training; values are YAML (``3e-4``, ``true``, ``gru``).
+    """
+    if not settings:
+        return recipe
+    names = hyperparameter_names(load_model_class(recipe.model))
+    hyperparameters, training = {}, {}
+    for setting in settings:
+        key, separator, text = setting.partition("=")
+        if not separator:
+            raise UserError(f"--set {setting!r} is not valid: write key=value")
+        value = _scalar(text)
+        if key in names:
+            hyperparameters[key] = value
+        elif key in Training.model_fields and key != "phases":
+            training[key] = value
+        else:
+            raise unknown(f"key for {recipe.row}", key, [*names, *(k for k in Training.model_fields if k != "phases")])
+    suffix = ",".join(re.sub(r"[^A-Za-z0-9=.+-]", "_", setting) for setting in sorted(settings))
+    everywhere = TaskOverride(hyperparameters=hyperparameters, training=training)
+    changed = {
+        "row": f"{recipe.row}+{suffix}",
+        "title": f"{recipe.title} ({suffix})",
+        "tasks": {**recipe.tasks, "*": everywhere},
+        "community": True,
+        "colour": COMMUNITY_COLOUR,
+    }
+    return recipe.model_copy(update=changed)
+
+
+def _scalar(text: str) -> Any:
+    """Read a YAML value; ``3e-4``, which YAML 1.1 takes for a string, is a number."""
+    try:
+        return float(text) if re.fullmatch(r"[+-]?\d+(\.\d*)?[eE][+-]?\d+", text) else yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise UserError(f"--set value {text!r} cannot be read: {str(error).splitlines()[0]}") from error

@@ -1,0 +1,133 @@
+"""Names to classes: built-in tasks and models come in through the same entry points as a stranger's.
+
+A task or model is named by its entry point (``seq2seq/copy``, ``bahdanau``), by ``package.module:Class``, or by
+``path/to/file.py:Class``.
+"""
+
+import fnmatch
+import importlib
+import importlib.util
+import sys
+from functools import lru_cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any
+
+from harness.errors import UserError, unknown
+from harness.task import Task
+
+TASKS, MODELS, RECIPES = "readhead.tasks", "readhead.models", "readhead.recipes"
+
+
+@lru_cache
+def _entries(group: str) -> dict[str, EntryPoint]:
+    """Return the entry points of a group by name; a name that two packages claim is an error naming both."""
+    found: dict[str, EntryPoint] = {}
+    for entry in entry_points(group=group):
+        other = found.get(entry.name)
+        if other is not None and other.value != entry.value:
+            raise UserError(f"{group} {entry.name!r} is defined twice: {other.value} and {entry.value}")
+        found[entry.name] = entry
+    return found
+
+
+def task_names() -> list[str]:
+    """Return the names of all installed tasks, sorted."""
+    return sorted(_entries(TASKS))
+
+
+def model_names() -> list[str]:
+    """Return the names of all installed models, sorted."""
+    return sorted(_entries(MODELS))
+
+
+@lru_cache
+def get_task(name: str) -> Task:
+    """Return the task called ``name`` (entry point, ``module:Class`` or ``file.py:Class``)."""
+    found = _entries(TASKS)
+    if name not in found and ":" not in name:
+        raise unknown("task", name, found)
+    loaded = found[name].load() if name in found else _load_named(name, "task")
+    if not (isinstance(loaded, type) and issubclass(loaded, Task)):
+        raise UserError(f"{name!r} is not a task class: it must derive from harness.task.Task")
+    return loaded()
+
+
+def match_tasks(pattern: str) -> list[Task]:
+    """Return the tasks whose name matches a glob such as ``seq2seq/*``, or the one that ``pattern`` names."""
+    if ":" in pattern:
+        return [get_task(pattern)]
+    names = fnmatch.filter(task_names(), pattern)
+    if not names:
+        raise unknown("task", pattern, task_names())
+    return [get_task(name) for name in names]
+
+
+def load_model_class(name: str) -> type[Any]:
+    """Return the model class called ``name`` (entry point, ``module:Class`` or ``file.py:Class``), unchecked."""
+    found = _entries(MODELS)
+    if name in found:
+        return found[name].load()
+    if ":" not in name:
+        raise unknown("model", name, found)
+    return _load_named(name, "model")
+
+
+def recipe_folders() -> list[Path]:
+    """Return the folders ``recipes/`` of every package that offers recipes."""
+    folders = []
+    for entry in _entries(RECIPES).values():
+        package = entry.load()
+        folders.append(Path(package.__path__[0]) / "recipes")
+    return folders
+
+
+def published_files() -> list[Path]:
+    """Return every ``published.csv`` that lies beside a ``recipes/`` folder."""
+    return [path for folder in recipe_folders() if (path := folder.parent / "published.csv").exists()]
+
+
+def _load_named(name: str, kind: str) -> type[Any]:
+    """Import ``module:Class`` or ``file.py:Class``."""
+    where, _, class_name = name.rpartition(":")
+    module = _import_file(Path(where), kind) if where.endswith(".py") else _import_module(where, kind)
+    if not hasattr(module, class_name):
+        classes = [n for n, v in vars(module).items() if isinstance(v, type) and v.__module__ == module.__name__]
+        raise unknown(f"{kind} class in {where}", class_name, classes)
+    return getattr(module, class_name)
+
+
+def _import_module(name: str, kind: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        raise UserError(f"{kind} module {name!r} cannot be imported: {error}") from error
+    except Exception as error:
+        raise UserError(f"{kind} module {name!r} fails to import: {type(error).__name__}: {error}") from error
+
+
+def _import_file(path: Path, kind: str) -> Any:
+    """Import a Python file under a name of its own; its folder is importable while it loads."""
+    if not path.is_file():
+        raise UserError(f"{kind} file {str(path)!r} does not exist")
+    path = path.resolve()
+    module_name = f"readhead_file_{path.stem}_{abs(hash(str(path))):x}"
+    if module_name in sys.modules:
+        return sys.modules[module_name]
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module_name] = module
+    sys.path.insert(0, str(path.parent))
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        del sys.modules[module_name]
+        raise UserError(f"{kind} file {path.name}: syntax error in line {error.lineno}: {error.msg}") from error
+    except Exception as error:
+        del sys.modules[module_name]
+        raise UserError(f"{kind} file {path.name} fails to import: {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.remove(str(path.parent))
+    return module

@@ -1,0 +1,286 @@
+"""Bundles: one folder a run, written whole or not at all, readable without the code that made it.
+
+``results/runs/<task>/<regime>/<row>/<budget>/seed-<k>/`` holds ``run.json`` (identity, scores, cost, provenance),
+``curve.csv`` (training curve), ``predictions.npz`` (what was scored) and, if the model explains itself,
+``examples.npz``.
+"""
+
+import hashlib
+import io
+import json
+import os
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from filelock import FileLock
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from harness.errors import CorruptBundleError, UserError
+from harness.families.base import Stored
+
+SCHEMA_VERSION = 1
+REFERENCE_BUDGET = "reference"
+CURVE_COLUMNS = ("step", "examples", "seconds", "training_loss", "validation")
+
+Kind = Literal["trained", "reference", "community"]
+Status = Literal["completed", "diverged"]
+
+
+class Record(BaseModel):
+    """Strict base: a key that the schema does not know is an error."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+class Identity(Record):
+    """What makes two runs the same run. Anything that may change the numbers on one machine is here."""
+
+    task: str
+    task_version: int
+    regime: str
+    fingerprint: str
+    row: str
+    model: str
+    model_version: int
+    hyperparameters: dict[str, Any]
+    training: dict[str, Any]
+    budget: str
+    examples: int
+    seed: int
+
+    @property
+    def digest(self) -> str:
+        """Sixteen hex digits that name the identity, for checkpoints."""
+        return hashlib.sha256(canonical_json(self.model_dump())).hexdigest()[:16]
+
+    @property
+    def folder(self) -> Path:
+        """Where the bundle lies below ``results/runs``."""
+        return Path(self.task, self.regime, self.row, self.budget, f"seed-{self.seed}")
+
+    @property
+    def label(self) -> str:
+        """One line that names the run for a person."""
+        return f"{self.row} on {self.task}:{self.regime}, {self.budget}, seed {self.seed}"
+
+
+class Score(Record):
+    """Every metric over ``n`` examples of a split: all (``size`` None) or those of one size; null is undefined."""
+
+    split: str
+    size: float | None
+    n: int
+    values: dict[str, float | None]
+
+
+class Selection(Record):
+    """Which weights were scored, and how training went."""
+
+    checkpoint: Literal["best", "last"]
+    step: int
+    examples: int
+    validation: float | None
+    training_loss: float | None
+
+
+class Cost(Record):
+    """``flops`` are per example, forward pass alone, at the largest training size; ``seconds`` of training and all."""
+
+    parameters: int
+    examples: int
+    seconds: float
+    flops: float | None
+
+
+class Provenance(Record):
+    """Where the numbers come from; not part of the identity."""
+
+    commit: str | None
+    dirty: bool | None
+    source_hash: str
+    harness_version: str
+    libraries: dict[str, str]
+    python: str
+    cpu: str
+    threads: int
+    finished: str
+
+
+class Run(Record):
+    """The whole of ``run.json``."""
+
+    schema_version: int = SCHEMA_VERSION
+    kind: Kind
+    status: Status
+    reason: str | None = None
+    identity: Identity
+    title: str
+    bound: Literal["exact", "expected", "none"] | None = None
+    departs_from_budget: bool = False
+    signatures: dict[str, str] = {}
+    scores: list[Score]
+    unsupported: dict[str, str] = {}
+    """Splits the model cannot be run on, with its reason."""
+    selection: Selection | None = None
+    cost: Cost | None = None
+    provenance: Provenance
+    files: dict[str, str] = {}
+    """sha256 of each other file of the bundle."""
+    checksum: str = ""
+
+    def score(self, split: str, metric: str, size: float | None = None) -> float | None:
+        """Return one number of the run, None where it is undefined or missing."""
+        for score in self.scores:
+            if score.split == split and score.size == size:
+                return score.values.get(metric)
+        return None
+
+
+def canonical_json(value: Any) -> bytes:
+    """Return the one spelling of ``value`` that checksums cover."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _seal(run: Run) -> str:
+    content = run.model_dump(mode="json")
+    content.pop("checksum")
+    return hashlib.sha256(canonical_json(content)).hexdigest()
+
+
+def _text(run: Run) -> str:
+    return json.dumps(run.model_dump(mode="json"), indent=1, sort_keys=False, allow_nan=False) + "\n"
+
+
+def npz_bytes(arrays: Mapping[str, np.ndarray]) -> bytes:
+    """Return a compressed ``.npz`` of plain arrays; equal arrays give equal bytes."""
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **{name: np.ascontiguousarray(array) for name, array in arrays.items()})  # type: ignore[arg-type]
+    return buffer.getvalue()
+
+
+def runs_folder(results: Path) -> Path:
+    """Return ``results/runs``."""
+    return results / "runs"
+
+
+def require_writable(results: Path) -> None:
+    """Raise a ``UserError`` now rather than after hours of training if bundles cannot be written."""
+    try:
+        runs_folder(results).mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=runs_folder(results)):
+            pass
+    except OSError as error:
+        raise UserError(
+            f"results folder {str(results)!r} cannot be written ({error.strerror}); choose another with --results"
+        ) from error
+
+
+def write_bundle(
+    results: Path,
+    run: Run,
+    stored: Mapping[str, Stored],
+    curve: pd.DataFrame | None = None,
+    explained: Mapping[str, np.ndarray] | None = None,
+) -> Path:
+    """Write a run's bundle and return its folder; an older bundle of the same place is replaced.
+
+    ``stored`` maps each split to its prediction arrays. Everything is written to a temporary folder beside the target,
+    then renamed under a lock, so that a reader sees the old bundle or the new one and never a part.
+    """
+    target = runs_folder(results) / run.identity.folder
+    files = {
+        "predictions.npz": npz_bytes(
+            {f"{split}/{name}": array for split, arrays in stored.items() for name, array in arrays.items()}
+        )
+    }
+    if curve is not None:
+        files["curve.csv"] = curve.to_csv(index=False, lineterminator="\n").encode()
+    if explained:
+        files["examples.npz"] = npz_bytes(explained)
+    sealed = run.model_copy(update={"files": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}})
+    sealed = sealed.model_copy(update={"checksum": _seal(sealed)})
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix=".tmp-", dir=target.parent))
+        try:
+            for name, data in {**files, "run.json": _text(sealed).encode()}.items():
+                (scratch / name).write_bytes(data)
+            scratch.chmod(0o755)
+            with FileLock(results / ".lock"):
+                if target.exists():
+                    old = Path(tempfile.mkdtemp(prefix=".tmp-", dir=target.parent))
+                    os.replace(target, old / "replaced")
+                    os.replace(scratch, target)
+                    shutil.rmtree(old)
+                else:
+                    os.replace(scratch, target)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+    except OSError as error:
+        raise UserError(f"the bundle {target} could not be saved: {error.strerror or error}") from error
+    return target
+
+
+def read_run(folder: Path) -> Run:
+    """Return a bundle's ``run.json``; ``CorruptBundleError`` names what is wrong with it."""
+    path = folder / "run.json"
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CorruptBundleError(f"{path}: cannot be read ({error})") from error
+    try:
+        run = Run.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise CorruptBundleError(f"{path}: {where + ': ' if where else ''}{first['msg']}") from error
+    if run.schema_version != SCHEMA_VERSION:
+        raise CorruptBundleError(f"{path}: schema version {run.schema_version}; this Readhead reads {SCHEMA_VERSION}")
+    if run.checksum != _seal(run) or text != _text(run):
+        raise CorruptBundleError(f"{path}: its content does not match its checksum; it was edited or damaged")
+    return run
+
+
+def read_file(folder: Path, run: Run, name: str) -> bytes:
+    """Return the bytes of one of the bundle's other files, checked against ``run.json``."""
+    path = folder / name
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise CorruptBundleError(f"{path}: cannot be read ({error.strerror})") from error
+    if hashlib.sha256(data).hexdigest() != run.files.get(name):
+        raise CorruptBundleError(f"{path}: its bytes do not match the sha256 in run.json; it was edited or truncated")
+    return data
+
+
+def read_arrays(folder: Path, run: Run, name: str = "predictions.npz") -> dict[str, Stored]:
+    """Return the arrays of ``predictions.npz`` or ``examples.npz`` by split (or group) and array name."""
+    try:
+        with np.load(io.BytesIO(read_file(folder, run, name)), allow_pickle=False) as archive:
+            arrays = {key: archive[key] for key in archive.files}
+    except (ValueError, OSError, zipfile.BadZipFile) as error:
+        raise CorruptBundleError(f"{folder / name}: not a readable npz ({error})") from error
+    grouped: dict[str, Stored] = {}
+    for key, array in arrays.items():
+        group, _, field = key.rpartition("/")
+        grouped.setdefault(group, {})[field] = array
+    return grouped
+
+
+def read_curve(folder: Path, run: Run) -> pd.DataFrame:
+    """Return the training curve; columns as ``CURVE_COLUMNS``."""
+    return pd.read_csv(io.BytesIO(read_file(folder, run, "curve.csv")))
+
+
+def find_bundles(results: Path) -> Iterator[Path]:
+    """Yield every bundle folder below ``results/runs`` in path order; half-written ones are not bundles."""
+    root = runs_folder(results)
+    for path in sorted(root.rglob("run.json")):
+        if not any(part.startswith(".tmp-") for part in path.relative_to(root).parts):
+            yield path.parent
