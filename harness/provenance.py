@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import harness
-from harness.results import Provenance
+from harness.results import Provenance, Run
 
 CODE_PATHS = ("harness", "tasks", "baselines", "pyproject.toml", "constraints.txt")
 """What `dirty` looks at: results and documents may change while runs go on."""
@@ -94,3 +94,34 @@ def collect(model: type[Any] | None, threads: int) -> Provenance:
         threads=threads,
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
     )
+
+
+def stale_reason(run: Run) -> str | None:
+    """Return why a stored run may no longer be what its row gives today, None where nothing moved.
+
+    Looks at the row's recipe, the model's version and its source; a reference is never stale. What cannot be loaded
+    here (a stranger's model) counts as unmoved.
+    """
+    from harness.errors import ReadheadError
+    from harness.model import get_model
+    from harness.recipe import get_recipe, recipe_paths
+    from harness.registry import get_task
+
+    identity = run.identity
+    if run.kind != "trained":
+        return None
+    try:
+        model = get_model(identity.model)
+        task = get_task(identity.task)
+    except ReadheadError:
+        return None
+    if model.version != identity.model_version:
+        return f"model version was {identity.model_version}, is {model.version}"
+    if identity.row in recipe_paths():
+        recipe = get_recipe(identity.row).resolve(task)
+        training = recipe.training.model_dump(exclude_unset=True, exclude={"examples"})
+        if (recipe.hyperparameters, training) != (identity.hyperparameters, identity.training):
+            return "its recipe changed"
+    if source_hash(model) != run.provenance.source_hash:
+        return "the model's source changed"
+    return None

@@ -5,6 +5,7 @@ A task or model is named by its entry point (``seq2seq/copy``, ``bahdanau``), by
 """
 
 import fnmatch
+import hashlib
 import importlib
 import importlib.util
 import sys
@@ -111,7 +112,7 @@ def _import_file(path: Path, kind: str) -> Any:
     if not path.is_file():
         raise UserError(f"{kind} file {str(path)!r} does not exist")
     path = path.resolve()
-    module_name = f"readhead_file_{path.stem}_{abs(hash(str(path))):x}"
+    module_name = f"readhead_file_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
     if module_name in sys.modules:
         return sys.modules[module_name]
     spec = importlib.util.spec_from_file_location(module_name, path)

@@ -110,6 +110,10 @@ class Family(ABC):
     def check_stored(self, stored: Stored, examples: Examples) -> None:
         """Raise ``CorruptBundleError`` unless ``stored`` can be the predictions for ``examples``."""
 
+    def same(self, a: np.ndarray, b: np.ndarray) -> bool:
+        """Return whether two stored arrays agree up to what rounding in another order of summation may change."""
+        return np.array_equal(a, b)
+
     def audit(self, predict: "Callable[[Any], Any]", batch: Batch) -> None:  # noqa: B027
         """Re-run ``predict`` (inputs to prediction) where the contract promises more than shapes, e.g. causality."""
 

@@ -95,6 +95,10 @@ class Tape(Family):
             found = None if logits is None else (logits.dtype.name, logits.shape)
             raise CorruptBundleError(f"logits are {found}; expected ('uint8', ({bits},))")
 
+    def same(self, a: np.ndarray, b: np.ndarray) -> bool:
+        """Allow one level: a logit on the edge between two may fall to either side."""
+        return a.shape == b.shape and bool((np.abs(a.astype(np.int64) - b.astype(np.int64)) <= 1).all())
+
     def audit(self, predict: Callable[[Any], Any], batch: Batch) -> None:
         """Refuse a model whose outputs up to a step move when the inputs after it change."""
         inputs = batch.inputs

@@ -1,0 +1,206 @@
+"""The command ``readhead``: a thin layer over ``harness.api``. Nothing heavy is imported before a command needs it."""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from harness.errors import ReadheadError, UserError, unknown
+
+app = typer.Typer(
+    name="readhead",
+    help="Train, score, verify and publish sequence models on synthetic reasoning tasks.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+)
+
+Results = Annotated[Path, typer.Option("--results", help="Folder of bundles, tables and plots.")]
+TaskGlob = Annotated[str, typer.Option("--task", help="A task, or a glob such as 'seq2seq/*'.")]
+Regime = Annotated[str | None, typer.Option("--regime", help="One regime of the task; all by default.")]
+Budget = Annotated[str, typer.Option("--budget", help="Training examples: smoke, demo, standard, paper.")]
+
+
+@app.command("list")
+def list_(
+    what: Annotated[str, typer.Argument(help="tasks, models, rows or runs; all but runs by default.")] = "",
+    results: Results = Path("results"),
+) -> None:
+    """List tasks, models, rows of the board, or runs."""
+    from harness import listing
+
+    sections = {
+        "tasks": listing.tasks,
+        "models": listing.models,
+        "rows": listing.rows,
+        "runs": lambda: listing.runs(results),
+    }
+    if what and what not in sections:
+        raise unknown("thing to list", what, sections)
+    for name in [what] if what else ["tasks", "models", "rows"]:
+        listing.table(name, sections[name]())
+
+
+@app.command()
+def show(
+    task: Annotated[str, typer.Argument(help="The task.")],
+    n: Annotated[int, typer.Option("--n", min=0, help="Examples to print.")] = 3,
+) -> None:
+    """Show a task: rule, spec, regimes, splits with sizes and fingerprints, metrics, examples."""
+    from harness import listing
+
+    listing.show(task, n)
+
+
+@app.command()
+def run(
+    row: Annotated[str, typer.Argument(help="A row, a glob of rows, row.yaml, file.py:Class or module:Class.")],
+    task: TaskGlob,
+    regime: Regime = None,
+    budget: Budget = "standard",
+    seeds: Annotated[list[int], typer.Option("--seeds", help="Run seeds, e.g. --seeds 0 1 2.")] = [0, 1, 2],  # noqa: B006
+    settings: Annotated[list[str], typer.Option("--set", help="Override key=value; repeatable.")] = [],  # noqa: B006
+    workers: Annotated[int, typer.Option("--workers", help="Runs side by side, one thread each.")] = 1,
+    force: Annotated[bool, typer.Option("--force", help="Run again what is finished.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done and what it takes.")] = False,
+    results: Results = Path("results"),
+    mlflow: Annotated[bool, typer.Option("--mlflow/--no-mlflow", help="Mirror runs to MLflow.")] = True,
+) -> None:
+    """Train and score a row or a model of your own; an interrupted run goes on where it was."""
+    from harness import listing, plan, sweep
+
+    planned = plan.make_plan(row, task, regime, budget, seeds, settings)
+    if workers < 1:
+        raise UserError(f"workers {workers} is not valid: it must be at least 1")
+    listing.skipped(planned)
+    if dry_run:
+        listing.forecast(planned, results, workers, force)
+        return
+    done = []
+    for one in sweep.run_all(planned.runs, results, workers=workers, force=force, mlflow=mlflow):
+        listing.outcome(one)
+        done.append(one)
+    listing.summary(done, results)
+    if any(one.run is None or one.run.status != "completed" for one in done):
+        raise typer.Exit(1)
+
+
+@app.command()
+def references(task: TaskGlob = "*", results: Results = Path("results")) -> None:
+    """Write the floor, ceiling and heuristic rows of tasks."""
+    from harness import api, listing
+
+    listing.written(api.references(task, results=results))
+
+
+@app.command()
+def check(model: Annotated[str, typer.Argument(help="A model or row, e.g. my_model.py:MyModel.")]) -> None:
+    """Find out in seconds whether a model keeps the contract."""
+    from harness import api, listing
+
+    if not listing.checks(api.check(model)):
+        raise typer.Exit(2)
+
+
+@app.command()
+def new(
+    name: Annotated[str, typer.Argument(help="Name of the model, e.g. my-model.")],
+    family: Annotated[str, typer.Option("--family", help="transduction or tape.")],
+) -> None:
+    """Write a commented model file to start from."""
+    from harness import scaffold
+
+    path = scaffold.new(name, family)
+    typer.echo(f"wrote {path}; next: readhead check {path}:{scaffold.class_name(name)}")
+
+
+@app.command()
+def verify(
+    path: Annotated[Path, typer.Argument(help="A results folder, a part of one, or one bundle.")] = Path("results"),
+) -> None:
+    """Recompute every number from stored predictions; no training."""
+    from harness import api, listing
+
+    if not listing.findings(api.verify(path)):
+        raise typer.Exit(2)
+
+
+@app.command()
+def leaderboard(
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; fail if anything would change.")] = False,
+    results: Results = Path("results"),
+    board: Annotated[Path | None, typer.Option("--board", help="The board file.")] = None,
+) -> None:
+    """Regenerate the board, its tables and its plots from stored runs."""
+    from harness import api, listing
+
+    if not check:
+        listing.written(api.leaderboard(results=results, board=board))
+        return
+    from harness.leaderboard import check_board
+
+    changed = check_board(results, api.board_path(results, board))
+    if changed:
+        typer.echo(f"error: not up to date, run `readhead leaderboard`: {', '.join(changed)}", err=True)
+        raise typer.Exit(1)
+    typer.echo("the board is up to date")
+
+
+@app.command()
+def compare(
+    a: Annotated[str, typer.Argument(help="A row.")],
+    b: Annotated[str, typer.Argument(help="Another row.")],
+    task: Annotated[str, typer.Option("--task", help="The task.")],
+    regime: Regime = None,
+    budget: Budget = "standard",
+    metric: Annotated[str | None, typer.Option("--metric", help="A metric; the headline by default.")] = None,
+    results: Results = Path("results"),
+) -> None:
+    """Compare two rows on the same test examples: difference with its 95 % interval, split by split."""
+    from harness import api, listing
+
+    listing.comparisons(a, b, api.compare(a, b, task, regime=regime, budget=budget, metric=metric, results=results))
+
+
+@app.command()
+def fingerprint(task: Annotated[str, typer.Argument(help="The task.")]) -> None:
+    """Pin the fingerprints of a new task, or of a new version of one."""
+    from harness import api, listing
+
+    listing.written([api.fingerprint(task)])
+
+
+def expand(arguments: Sequence[str]) -> list[str]:
+    """Write ``--seeds 0 1 2`` as ``--seeds 0 --seeds 1 --seeds 2``, the form that the parser knows."""
+    out: list[str] = []
+    within = False
+    for argument in arguments:
+        if within and argument.lstrip("-").isdigit():
+            out += ["--seeds", argument]
+        elif argument == "--seeds":
+            within = True
+        else:
+            if within and (not out or out[-2:-1] != ["--seeds"]):
+                out.append("--seeds")
+            within = False
+            out.append(argument)
+    return [*out, "--seeds"] if within and out[-2:-1] != ["--seeds"] else out
+
+
+def main() -> None:
+    """Entry point: one clear line and an exit code for whatever goes wrong (2 bad input, 1 failed run, 130 Ctrl-C)."""
+    try:
+        app(expand(sys.argv[1:]))
+    except ReadheadError as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        typer.echo("interrupted; the same command goes on from the last checkpoint", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)

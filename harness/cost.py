@@ -1,0 +1,41 @@
+"""What a model costs: parameters, and floating-point operations of a forward pass."""
+
+import warnings
+from typing import Any
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from harness.families.base import Batch
+from harness.splits import Split, Stream, generator
+from harness.task import Task
+
+FLOP_BATCH = 4
+
+
+def parameters(model: Any) -> int:
+    """Return the number of trainable numbers."""
+    return sum(p.numel() for p in model.parameters() if p.requires_grad)
+
+
+def largest_training_batch(task: Task, split: Split | Stream, count: int = FLOP_BATCH) -> Batch:
+    """Return ``count`` examples of a training split at its largest size."""
+    if isinstance(split, Stream):
+        rng = generator(task.name, task.version, split.name, "flops")
+        return task.family.batch(task.generate(rng, max(split.sizes), count, split.role))
+    examples = task.load(split.name)
+    return task.family.batch(examples.take(examples.sizes.argsort(kind="stable")[-count:]))
+
+
+def forward_flops(model: Any, batch: Batch) -> float:
+    """Return the multiply-adds of ``training_step`` counted as two operations each, forward alone, an example.
+
+    PyTorch's counter sees nothing of an LSTM on the oneDNN path, so that path is switched off while it counts.
+    """
+    with torch.random.fork_rng(devices=[]), torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.manual_seed(0)
+        counter = FlopCounterMode(display=False)
+        with torch.backends.mkldnn.flags(enabled=False), counter:
+            model.training_step(batch, 0)
+    return counter.get_total_flops() / len(batch)

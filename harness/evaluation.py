@@ -1,0 +1,108 @@
+"""Free-running evaluation: predict on stripped inputs, store canonically, score what is stored."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+
+from harness.errors import ReadheadError, UserError
+from harness.families.base import Examples, Stored
+from harness.model import unsupported
+from harness.results import Score
+from harness.task import Task
+
+EVALUATION_BATCH = 128
+AUDITED = 4
+"""Examples of every test split whose future is perturbed, where the family promises causality."""
+
+
+@contextmanager
+def evaluating(model: Any) -> Iterator[None]:
+    """Evaluation mode, no gradients, a fixed random state; all three are put back."""
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            yield
+    finally:
+        model.train(was_training)
+
+
+def predict(model: Any, task: Task, spec: Any, examples: Examples, *, audit: bool = False) -> Stored:
+    """Return the stored predictions of ``model`` for ``examples``; the model never sees a target.
+
+    Raises ``PredictionError`` where the model breaks the contract, naming task and model.
+    """
+    parts = []
+    name = type(model).__name__
+    with evaluating(model):
+        for start in range(0, len(examples), EVALUATION_BATCH):
+            batch = task.family.batch(examples.take(slice(start, start + EVALUATION_BATCH)))
+            try:
+                prediction = model.predict_step(batch.inputs, start // EVALUATION_BATCH)
+                parts.append(task.family.store(prediction, batch, spec))
+                if audit and start == 0:
+                    few = task.family.batch(examples.take(slice(0, AUDITED)))
+                    task.family.audit(lambda inputs: model.predict_step(inputs, 0), few)
+            except ReadheadError as error:
+                raise type(error)(f"{name} on {task.name}: {error}") from error
+    return task.family.join(parts)
+
+
+def score_split(task: Task, split: str, stored: Stored, examples: Examples) -> list[Score]:
+    """Return the scores over a split, then over each of its sizes where it has several."""
+    statistics = {metric.name: metric.statistics(stored, examples) for metric in task.metrics}
+
+    def over(rows: np.ndarray, size: float | None) -> Score:
+        values = {metric.name: metric.score(statistics[metric.name][rows]) for metric in task.metrics}
+        finite = {name: value if np.isfinite(value) else None for name, value in values.items()}
+        return Score(split=split, size=size, n=int(rows.sum()), values=finite)
+
+    sizes = np.unique(examples.sizes)
+    scores = [over(np.ones(len(examples), bool), float(sizes[0]) if len(sizes) == 1 else None)]
+    if len(sizes) > 1:
+        scores += [over(examples.sizes == size, float(size)) for size in sizes]
+    return scores
+
+
+def evaluate(model: Any, task: Task, regime: str, spec: Any) -> tuple[dict[str, Stored], list[Score], dict[str, str]]:
+    """Return predictions by split, scores, and the splits that the model cannot be run on with its reasons."""
+    predictions, scores, reasons = {}, [], {}
+    for split in task.regime(regime).tests:
+        examples = task.load(split)
+        reason = unsupported(type(model), spec, float(examples.sizes.max()))
+        if reason is not None:
+            reasons[split] = reason
+            continue
+        predictions[split] = predict(model, task, spec, examples, audit=True)
+        scores += score_split(task, split, predictions[split], examples)
+    return predictions, scores, reasons
+
+
+def explain(model: Any, task: Task, regime: str) -> dict[str, np.ndarray]:
+    """Return what the model shows of itself on three fixed test examples (float16), keyed ``<split>/<row>/<name>``.
+
+    They are the first example of the middle and of the largest size of the first test, and of the next harder test.
+    """
+    if not hasattr(model, "explain"):
+        return {}
+    tests = task.regime(regime).tests
+    sizes = np.unique(task.load(tests[0]).sizes)
+    chosen = [
+        (tests[0], int(np.argmax(task.load(tests[0]).sizes == size))) for size in (sizes[len(sizes) // 2], sizes[-1])
+    ]
+    harder = [name for name in tests[1:] if task.load(name).sizes.max() > sizes[-1]]
+    chosen += [(harder[0], 0)] if harder else []
+    shown = {}
+    for split, row in chosen:
+        batch = task.family.batch(task.load(split).take(slice(row, row + 1)))
+        with evaluating(model):
+            explanation = model.explain(batch.inputs)
+        if not isinstance(explanation, dict):
+            raise UserError(f"explain returned a {type(explanation).__name__}; return a dict of tensors")
+        for name, tensor in explanation.items():
+            shown[f"{split}/{row}/{name}"] = tensor.detach().cpu().numpy()[0].astype(np.float16)
+    return shown

@@ -1,0 +1,271 @@
+"""From an identity to a bundle: build, train, score once, save."""
+
+import logging
+import math
+import os
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytorch_lightning as pl
+import torch
+
+from harness import cost, provenance
+from harness.checkpoints import Checkpoints
+from harness.errors import CorruptBundleError, ReadheadError, RunFailedError
+from harness.evaluation import AUDITED, evaluate, evaluating, explain
+from harness.families.base import Stored
+from harness.mirror import Mirror
+from harness.model import build, get_model
+from harness.progress import RunProgress
+from harness.recipe import Recipe, Training
+from harness.results import (
+    CURVE_COLUMNS,
+    Cost,
+    Identity,
+    Provenance,
+    Run,
+    Score,
+    Selection,
+    read_run,
+    require_writable,
+    runs_folder,
+    write_bundle,
+)
+from harness.task import Task
+from harness.training import (
+    Harness,
+    Outcome,
+    Schedule,
+    SegmentLoader,
+    derive_seed,
+    fit,
+    random_states,
+    restore_random_states,
+    seed_everything,
+)
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One run to do: ``recipe`` is resolved for the task, ``identity`` follows from the rest.
+
+    ``source`` is what the registry knows the task by.
+    """
+
+    source: str
+    task: Task
+    regime: str
+    recipe: Recipe
+    identity: Identity
+
+
+@contextmanager
+def isolated(threads: int = 1) -> Iterator[None]:
+    """Run with ``threads`` threads, quiet libraries and private generators; put all of it back."""
+    states, before = random_states(), torch.get_num_threads()
+    for name in ("pytorch_lightning", "lightning_fabric", "mlflow", "alembic"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    os.environ.setdefault("OMP_NUM_THREADS", str(threads))
+    torch.set_num_threads(threads)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", module="pytorch_lightning|lightning_fabric|torch")
+            yield
+    finally:
+        torch.set_num_threads(before)
+        restore_random_states(states)
+
+
+@contextmanager
+def failures_named(identity: Identity) -> Iterator[None]:
+    """Turn what goes wrong inside a model's code into one line that says where (READHEAD_TRACEBACK=1 shows all)."""
+    try:
+        yield
+    except ReadheadError:
+        raise
+    except Exception as error:
+        if os.environ.get("READHEAD_TRACEBACK"):
+            traceback.print_exc()
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if "site-packages" not in f.filename]
+        where = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno} in {frames[-1].name}" if frames else ""
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else "no message"
+        raise RunFailedError(
+            f"{identity.label} failed: {type(error).__name__}: {reason}{where} (READHEAD_TRACEBACK=1 shows more)"
+        ) from error
+
+
+def existing(results: Path, identity: Identity) -> Run | None:
+    """Return the finished run of exactly this identity, None where there is none or another."""
+    folder = runs_folder(results) / identity.folder
+    if not (folder / "run.json").exists():
+        return None
+    try:
+        run = read_run(folder)
+    except CorruptBundleError:
+        return None
+    return run if run.identity == identity else None
+
+
+def preflight(model: Any, task: Task, regime: str, spec: Any) -> None:
+    """Predict a few validation examples, so that a broken contract shows before the training and not after it."""
+    examples = task.load(task.regime(regime).validation)
+    few = task.family.batch(examples.take(slice(0, AUDITED)))
+    with evaluating(model):
+        task.family.store(model.predict_step(few.inputs, 0), few, spec)
+        task.family.audit(lambda inputs: model.predict_step(inputs, 0), few)
+
+
+def build_model(planned: PlannedRun) -> pl.LightningModule:
+    """Return the run's freshly initialised model."""
+    seed_everything(derive_seed(planned.identity.seed, "init"))
+    spec = planned.task.spec(planned.regime)
+    return build(get_model(planned.recipe.model), spec, planned.recipe.hyperparameters, planned.recipe.row)
+
+
+def execute(planned: PlannedRun, results: Path, *, force: bool = False, mlflow: bool = True) -> tuple[Path, Run]:
+    """Train and score one run and return its bundle; a finished run of the same identity is returned as it is.
+
+    Raises ``UserError`` for what the user can mend, ``RunFailedError`` where the model's code fails.
+    """
+    identity = planned.identity
+    require_writable(results)
+    checkpoints = Checkpoints(identity)
+    with checkpoints.claimed(), isolated(), failures_named(identity):
+        done = None if force else existing(results, identity)
+        if done is not None:
+            return runs_folder(results) / identity.folder, done
+        if force:
+            checkpoints.clear()
+        origin = provenance.collect(get_model(planned.recipe.model), torch.get_num_threads())
+        model = build_model(planned)
+        spec = planned.task.spec(planned.regime)
+        try:
+            preflight(model, planned.task, planned.regime, spec)
+        except ReadheadError as error:
+            raise type(error)(f"{planned.recipe.model} on {planned.task.name}: {error}") from error
+        return _train_and_save(planned, model, spec, results, checkpoints, origin, mlflow)
+
+
+def _train_and_save(
+    planned: PlannedRun,
+    model: pl.LightningModule,
+    spec: Any,
+    results: Path,
+    checkpoints: Checkpoints,
+    origin: Provenance,
+    mlflow: bool,
+) -> tuple[Path, Run]:
+    """Train (or go on), choose the weights, score the tests once, write the bundle, mirror it."""
+    identity, task = planned.identity, planned.task
+    training = Training.model_validate(identity.training)
+    schedule = Schedule(task, planned.regime, training, identity.examples, identity.seed)
+    loader = SegmentLoader(schedule)
+    saved = checkpoints.load_last()
+    state = None if saved is None else next(iter(saved["callbacks"].values()))
+    with ExitStack() as stack:
+        mirror = None
+        if mlflow:
+            run_id = None if state is None else state["outcome"]["mirror_run"]
+            tags = {"commit": origin.commit or "", "dirty": str(origin.dirty)}
+            mirror = Mirror(results, identity, tags, run_id)
+            stack.enter_context(_aborting(mirror))
+        finished = 0 if state is None else state["outcome"]["position"]
+        done = sum(s.stop - s.start for s in schedule.segments[:finished])
+        progress = stack.enter_context(RunProgress(identity.label, schedule.total, done))
+        harness = Harness(task, planned.regime, spec, loader, checkpoints, progress, mirror, identity.seed)
+        harness.outcome.mirror_run = mirror.run_id if mirror else None
+        flops = _flops(model, task, planned.regime, training)
+        if saved is not None and state is not None and finished == len(schedule.segments):
+            harness.load_state_dict(state)  # killed between the last segment and the bundle: only scoring is left
+            model.load_state_dict(saved["state_dict"])
+            outcome = harness.outcome
+        else:
+            outcome = fit(model, harness, training, checkpoints.last if saved is not None else None)
+        run, files = _scored(planned, model, spec, training, outcome, origin, flops)
+        folder = write_bundle(results, run, **files)
+        run = read_run(folder)
+        checkpoints.finish(model.state_dict())
+        if mirror is not None:
+            mirror.finish(run, folder)
+    return folder, run
+
+
+@contextmanager
+def _aborting(mirror: Mirror) -> Iterator[None]:
+    """Close the mirrored run as failed or killed when the body does not end well."""
+    try:
+        yield
+    except BaseException as error:
+        mirror.abort(error)
+        raise
+
+
+def _flops(model: pl.LightningModule, task: Task, regime: str, training: Training) -> float | None:
+    """Return forward FLOPs an example; None for a model whose step cannot run outside a trainer."""
+    batch = cost.largest_training_batch(task, task.split(task.regime(regime).train))
+    try:
+        return cost.forward_flops(model, batch)
+    except RuntimeError:
+        return None
+
+
+def _scored(
+    planned: PlannedRun,
+    model: pl.LightningModule,
+    spec: Any,
+    training: Training,
+    outcome: Outcome,
+    origin: Provenance,
+    flops: float | None,
+) -> tuple[Run, dict[str, Any]]:
+    """Score the chosen weights on the tests and return the run with the contents of its files."""
+    task, identity = planned.task, planned.identity
+    use_best = training.checkpoint == "best" and outcome.best_weights is not None and outcome.best is not None
+    if use_best and outcome.best_weights is not None:
+        model.load_state_dict(outcome.best_weights)
+    chosen = outcome.curve[outcome.best if use_best and outcome.best is not None else -1]
+    stored: dict[str, Stored] = {}
+    scores: list[Score] = []
+    reasons: dict[str, str] = {}
+    explained: dict[str, np.ndarray] = {}
+    if outcome.diverged is None:
+        stored, scores, reasons = evaluate(model, task, planned.regime, spec)
+        explained = explain(model, task, planned.regime)
+    run = Run(
+        kind="community" if planned.recipe.community else "trained",
+        status="completed" if outcome.diverged is None else "diverged",
+        reason=outcome.diverged,
+        identity=identity,
+        title=planned.recipe.title,
+        departs_from_budget=identity.examples != task.budget(identity.budget),
+        signatures={metric.name: metric.signature for metric in task.metrics if metric.signature},
+        scores=scores,
+        unsupported=reasons,
+        selection=Selection(
+            checkpoint="best" if use_best else "last",
+            step=chosen["step"],
+            examples=chosen["examples"],
+            validation=_finite(chosen["validation"]),
+            training_loss=_finite(outcome.curve[-1]["training_loss"]),
+        ),
+        cost=Cost(
+            parameters=cost.parameters(model),
+            examples=outcome.curve[-1]["examples"],
+            seconds=round(outcome.seconds, 3),
+            flops=flops,
+        ),
+        provenance=origin,
+    )
+    curve = pd.DataFrame(outcome.curve, columns=list(CURVE_COLUMNS))
+    return run, {"stored": stored, "curve": curve, "explained": explained}
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

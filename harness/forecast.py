@@ -1,0 +1,50 @@
+"""What runs would take: from finished runs of the same row, or from a few steps taken now."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.execution import PlannedRun, build_model, isolated
+from harness.results import find_bundles, read_run
+from harness.splits import TrainingBatches
+
+STEPS = 6
+BUNDLE_BYTES = 150_000
+"""A typical bundle, where no finished one of the row tells."""
+
+
+def forecast(runs: Sequence[PlannedRun], results: Path) -> tuple[float, float, bool]:
+    """Return seconds of training on one core, bytes of results, and whether any of it had to be measured now."""
+    known: dict[tuple[str, str, str], tuple[float, float]] = {}
+    for folder in find_bundles(results):
+        run = read_run(folder)
+        if run.cost is not None:
+            size = float(sum(path.stat().st_size for path in folder.iterdir()))
+            key = (run.identity.task, run.identity.regime, run.identity.row)
+            known[key] = (run.cost.seconds / run.cost.examples, size)
+    seconds, disk, measured = 0.0, 0.0, False
+    for planned in runs:
+        identity = planned.identity
+        key = (identity.task, identity.regime, identity.row)
+        if key not in known:
+            known[key] = (_seconds_an_example(planned), BUNDLE_BYTES)
+            measured = True
+        rate, size = known[key]
+        seconds += rate * identity.examples
+        disk += size
+    return seconds, disk, measured
+
+
+def _seconds_an_example(planned: PlannedRun) -> float:
+    """Time forward and backward of a few training steps; the optimiser and validation add about a tenth."""
+    size = planned.recipe.training.batch_size
+    batches = TrainingBatches(planned.task, planned.task.split(planned.task.regime(planned.regime).train), 0, size)
+    with isolated():
+        model = build_model(planned)
+        start = 0.0
+        for step, batch in enumerate(batches.iterate(0, STEPS + 1)):
+            if step == 1:  # the first one pays for allocations
+                start = time.perf_counter()
+            model.training_step(batch, step).backward()
+            model.zero_grad()
+    return 1.1 * (time.perf_counter() - start) / (STEPS * size)

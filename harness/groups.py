@@ -1,0 +1,202 @@
+"""The stored runs as the board sees them: the seeds of a row side by side, with what makes each of them doubtful."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from harness.errors import UserError
+from harness.registry import get_task
+from harness.results import Run, canonical_json, find_bundles, read_run, runs_folder
+from harness.task import Task
+
+TEXT, WHOLE, REAL = "str", "Int64", "float64"
+"""Types of columns; whole numbers may be missing."""
+
+RUN_DTYPES = {
+    "suite": TEXT,
+    "task": TEXT,
+    "version": WHOLE,
+    "regime": TEXT,
+    "row": TEXT,
+    "title": TEXT,
+    "kind": TEXT,
+    "bound": TEXT,
+    "budget": TEXT,
+    "seed": WHOLE,
+    "status": TEXT,
+    "reason": TEXT,
+    "stale": TEXT,
+    "departs_from_budget": TEXT,
+    "examples": WHOLE,
+    "parameters": WHOLE,
+    "seconds": REAL,
+    "flops": REAL,
+    "validation": REAL,
+    "training_loss": REAL,
+    "checkpoint": TEXT,
+    "model": TEXT,
+    "model_version": WHOLE,
+    "hyperparameters": TEXT,
+    "training": TEXT,
+    "signatures": TEXT,
+    "commit": TEXT,
+    "dirty": TEXT,
+    "harness_version": TEXT,
+    "cpu": TEXT,
+    "threads": WHOLE,
+    "finished": TEXT,
+    "bundle": TEXT,
+}
+"""Columns of ``runs.csv``, one line a bundle; ``stale`` and ``departs_from_budget`` are empty where they are not so."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """One bundle: its run, its folder, its path below ``results/runs`` and why it is stale (None: it is not)."""
+
+    run: Run
+    folder: Path
+    path: str
+    stale: str | None
+
+
+@dataclass(frozen=True)
+class Group:
+    """The seeds of one row with one budget in one regime of one task, by seed."""
+
+    installed: Task | None
+    members: tuple[Member, ...]
+
+    @property
+    def first(self) -> Run:
+        """The run of the lowest seed; the group's runs differ in nothing but their seed."""
+        return self.members[0].run
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """Task, regime, budget and row."""
+        identity = self.first.identity
+        return identity.task, identity.regime, identity.budget, identity.row
+
+    @property
+    def doubt(self) -> str | None:
+        """Why the stored numbers cannot be set beside an installed task at all; None if they can."""
+        identity = self.first.identity
+        if self.installed is None:
+            return f"task {identity.task} is not installed"
+        if identity.task_version != self.installed.version:
+            return f"scored on version {identity.task_version} of the task; installed is {self.installed.version}"
+        if identity.regime not in self.installed.regimes:
+            return f"the installed task has no regime {identity.regime}"
+        return None
+
+    @property
+    def task(self) -> Task | None:
+        """The installed task, None where there is a ``doubt``."""
+        return None if self.doubt else self.installed
+
+    @property
+    def training_loss(self) -> np.ndarray:
+        """The training error of each seed, ``(seeds,)``; NaN where there is none."""
+        losses = [m.run.selection.training_loss if m.run.selection else None for m in self.members]
+        return np.array([np.nan if loss is None else loss for loss in losses])
+
+
+@lru_cache
+def installed_task(name: str) -> Task | None:
+    """Return the task called ``name``, None if no installed package has it."""
+    try:
+        return get_task(name)
+    except UserError:
+        return None
+
+
+def read_groups(results: Path) -> list[Group]:
+    """Read every bundle below ``results/runs`` and return the groups, sorted by key.
+
+    ``CorruptBundleError`` names a damaged bundle; ``UserError`` names two seeds of a row that differ in more than seed.
+    """
+    from harness import provenance
+
+    found: dict[tuple[str, str, str, str], list[Member]] = {}
+    doubts: dict[tuple[object, ...], str | None] = {}
+    for folder in find_bundles(results):
+        run = read_run(folder)
+        path = folder.relative_to(runs_folder(results)).as_posix()
+        if path != run.identity.folder.as_posix():
+            raise UserError(f"bundle {path} holds the run of {run.identity.folder.as_posix()}; move it there")
+        identity = run.identity
+        key = (identity.task, identity.regime, identity.budget, identity.row)
+        same = (*key, run.provenance.source_hash)  # seeds of one row and one source are stale together
+        if same not in doubts:
+            doubts[same] = provenance.stale_reason(run)
+        found.setdefault(key, []).append(Member(run, folder, path, doubts[same]))
+    groups = []
+    for key in sorted(found):
+        members = sorted(found[key], key=lambda member: member.run.identity.seed)
+        _require_alike(members)
+        groups.append(Group(installed_task(key[0]), tuple(members)))
+    return groups
+
+
+def _require_alike(members: Sequence[Member]) -> None:
+    """Refuse seeds of one row that are not the same experiment: their mean would be of nothing."""
+    wanted = members[0].run.identity.model_dump(exclude={"seed"})
+    for member in members[1:]:
+        found = member.run.identity.model_dump(exclude={"seed"})
+        differing = [name for name in wanted if wanted[name] != found[name]]
+        if differing:
+            name = differing[0]
+            raise UserError(
+                f"{members[0].path} and {member.path} are not seeds of one experiment: {name} is {wanted[name]!r} and "
+                f"{found[name]!r}. Run the older one again, or delete it"
+            )
+
+
+def _run_line(member: Member) -> dict[str, object]:
+    run, identity, cost, selection = member.run, member.run.identity, member.run.cost, member.run.selection
+    return {
+        "suite": identity.task.split("/")[0],
+        "task": identity.task,
+        "version": identity.task_version,
+        "regime": identity.regime,
+        "row": identity.row,
+        "title": run.title,
+        "kind": run.kind,
+        "bound": run.bound or "",
+        "budget": identity.budget,
+        "seed": identity.seed,
+        "status": run.status,
+        "reason": run.reason or "",
+        "stale": member.stale or "",
+        "departs_from_budget": "yes" if run.departs_from_budget else "",
+        "examples": cost.examples if cost else None,
+        "parameters": cost.parameters if cost else None,
+        "seconds": cost.seconds if cost else None,
+        "flops": cost.flops if cost else None,
+        "validation": selection.validation if selection else None,
+        "training_loss": selection.training_loss if selection else None,
+        "checkpoint": selection.checkpoint if selection else "",
+        "model": identity.model,
+        "model_version": identity.model_version,
+        "hyperparameters": canonical_json(identity.hyperparameters).decode(),
+        "training": canonical_json(identity.training).decode(),
+        "signatures": canonical_json(run.signatures).decode(),
+        "commit": run.provenance.commit or "",
+        "dirty": "" if run.provenance.dirty is None else str(run.provenance.dirty),
+        "harness_version": run.provenance.harness_version,
+        "cpu": run.provenance.cpu,
+        "threads": run.provenance.threads,
+        "finished": run.provenance.finished,
+        "bundle": member.path,
+    }
+
+
+def runs_table(groups: Sequence[Group]) -> pd.DataFrame:
+    """Return one line a bundle with the columns of ``RUN_DTYPES``: identity, status, cost and provenance."""
+    lines = [_run_line(member) for group in groups for member in group.members]
+    return pd.DataFrame(lines, columns=list(RUN_DTYPES)).astype(RUN_DTYPES)

@@ -1,0 +1,226 @@
+"""What commands print: tables on a terminal, plain aligned lines in a pipe."""
+
+import inspect
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.markup import escape
+from rich.table import Table
+
+from harness.check import Check
+from harness.checkpoints import interrupted
+from harness.execution import existing
+from harness.forecast import forecast as estimate
+from harness.plan import Plan
+from harness.progress import console
+from harness.recipe import get_recipe, recipe_paths
+from harness.registry import get_task, load_model_class, model_names, task_names
+from harness.results import Run, find_bundles, read_run
+from harness.splits import Split
+from harness.sweep import Done
+from harness.verify import Finding
+
+Rows = Iterable[dict[str, Any]]
+
+
+def table(title: str, rows: Rows) -> None:
+    """Print ``rows`` under their keys."""
+    found = list(rows)
+    if not found:
+        console.print(f"no {title}")
+        return
+    grid = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    for key in found[0]:
+        grid.add_column(key, overflow="fold")
+    for row in found:
+        grid.add_row(*(escape(str(value)) for value in row.values()))
+    console.print(grid, soft_wrap=False)
+
+
+def tasks() -> Rows:
+    """Yield a line a task."""
+    for name in task_names():
+        task = get_task(name)
+        budgets = ", ".join(f"{key} {value:,}" for key, value in task.budgets.items())
+        yield {
+            "task": name,
+            "version": task.version,
+            "family": task.family.name,
+            "regimes": ", ".join(task.regimes),
+            "headline": task.headline.title,
+            "budgets (examples)": budgets,
+        }
+
+
+def models() -> Rows:
+    """Yield a line a model."""
+    for name in model_names():
+        model = load_model_class(name)
+        summary = (inspect.getdoc(model) or "").split("\n")[0]
+        yield {"model": name, "version": model.version, "families": ", ".join(model.families), "what": summary}
+
+
+def rows() -> Rows:
+    """Yield a line a row of the board."""
+    for name in recipe_paths():
+        recipe = get_recipe(name)
+        settings = ", ".join(f"{key}={value}" for key, value in recipe.hyperparameters.items())
+        yield {"row": name, "model": recipe.model, "paper": recipe.paper, "hyperparameters": settings}
+
+
+def runs(results: Path) -> Rows:
+    """Yield a line a bundle, then a line a run that was interrupted."""
+    for folder in find_bundles(results):
+        run = read_run(folder)
+        yield {"run": run.identity.label, "kind": run.kind, "status": run.status, **_headline(run)}
+    for folder in interrupted():
+        yield {
+            "run": folder.name,
+            "kind": "interrupted",
+            "status": "goes on when run again",
+            "headline": "",
+            "value": "",
+        }
+
+
+def _headline(run: Run) -> dict[str, Any]:
+    """Return the headline on the first test, if the task is installed here."""
+    if run.identity.task not in task_names():
+        return {"headline": "task not installed", "value": ""}
+    task = get_task(run.identity.task)
+    value = run.score(task.regime(run.identity.regime).tests[0], task.headline.name)
+    return {"headline": task.headline.title, "value": "-" if value is None else f"{value:.4g}"}
+
+
+def show(name: str, n: int) -> None:
+    """Print all that there is to know of a task before training on it."""
+    task = get_task(name)
+    console.print(f"[bold]{task.name}[/bold] version {task.version}, family {task.family.name}\n")
+    console.print(escape(inspect.getdoc(type(task)) or ""), "")
+    table(
+        "metrics",
+        (
+            {
+                "metric": m.name,
+                "unit": m.unit,
+                "better": m.direction or "-",
+                "solved": m.solved or "-",
+                "signature": m.signature,
+            }
+            for m in task.metrics
+        ),
+    )
+    table("references", ({"row": row, "what": r.title, "bound": r.bound} for row, r in task.references().items()))
+    for regime, splits in task.regimes.items():
+        console.print(f"\nregime [bold]{regime}[/bold]: {escape(str(task.spec(regime)))}")
+        names = (splits.train, splits.validation, *splits.tests)
+        prints = task.fingerprints(regime)
+        table(
+            "splits",
+            (
+                {
+                    "split": s,
+                    "examples": _count(task.split(s)),
+                    "sizes": _sizes(task.split(s)),
+                    "fingerprint": prints[s][:16],
+                    "overlap": _overlap(task.pinned, regime, s),
+                }
+                for s in names
+            ),
+        )
+        examples = task.load(splits.tests[0])
+        for row in range(0, len(examples), max(1, len(examples) // n)) if n else ():
+            console.print(f"\n{splits.tests[0]}, example {row}\n{escape(task.render(examples, row))}")
+
+
+def _count(split: Any) -> str:
+    return f"{len(split):,}" if isinstance(split, Split) else "stream"
+
+
+def _sizes(split: Any) -> str:
+    sizes = split.sizes
+    return str(sizes[0]) if len(sizes) == 1 else f"{sizes[0]}-{sizes[-1]}"
+
+
+def _overlap(pinned: dict[str, Any], regime: str, split: str) -> str:
+    rates = pinned["overlap"].get(regime, {}).get(split, {})
+    return ", ".join(f"{rate:.1%} in {other}" for other, rate in rates.items()) or "-"
+
+
+def skipped(plan: Plan) -> None:
+    """Print what a plan leaves out and why."""
+    for line in plan.skipped:
+        console.print(f"skipped: {escape(line)}")
+
+
+def forecast(plan: Plan, results: Path, workers: int, force: bool) -> None:
+    """Print what a plan would take."""
+    todo = [p for p in plan.runs if force or existing(results, p.identity) is None]
+    seconds, disk, measured = estimate(todo, results)
+    console.print(f"{len(todo)} runs to do, {len(plan.runs) - len(todo)} finished already")
+    for planned in todo:
+        console.print(f"  {planned.identity.label}: {planned.identity.examples:,} examples")
+    basis = "measured just now on this machine" if measured else "from finished runs of these rows"
+    console.print(
+        f"about {seconds / 60 / min(workers, max(len(todo), 1)):.1f} minutes ({basis}), {disk / 2**20:.1f} MiB"
+    )
+
+
+def outcome(done: Done) -> None:
+    """Print how one run ended."""
+    if done.run is None:
+        console.print(f"failed: {escape(str(done.failure))}")
+    elif done.run.status != "completed":
+        console.print(f"{done.run.status}: {escape(done.identity.label)}: {done.run.reason} ({done.folder})")
+    else:
+        console.print(f"finished: {escape(done.identity.label)}: {_summary_text(done.run)} ({done.folder})")
+
+
+def _summary_text(run: Run) -> str:
+    task = get_task(run.identity.task) if run.identity.task in task_names() else None
+    split = run.scores[0].split
+    values = {name: value for name, value in run.scores[0].values.items() if value is not None}
+    titles = {m.name: m.title for m in task.metrics} if task is not None else {}
+    return f"{split}: " + ", ".join(f"{titles.get(name, name)} {value:.4g}" for name, value in values.items())
+
+
+def summary(done: Sequence[Done], results: Path) -> None:
+    """Print what to do next after the runs."""
+    kept = sum(one.run is not None for one in done)
+    console.print(
+        f"{kept} of {len(done)} runs are in {results / 'runs'}; `readhead leaderboard` puts them on the board"
+    )
+
+
+def written(paths: Iterable[Path]) -> None:
+    """Print the files that a command wrote."""
+    for path in paths:
+        console.print(f"wrote {path}")
+
+
+def checks(found: Iterable[Check]) -> bool:
+    """Print each check as it comes; return whether none failed."""
+    failed = 0
+    for check in found:
+        mark = {True: "ok", False: "FAILED", None: "n/a"}[check.passed]
+        console.print(f"{mark:7}{check.task:18}{check.name:26}{escape(check.detail)}".rstrip())
+        failed += check.passed is False
+    console.print("all checks passed" if not failed else f"{failed} checks failed")
+    return not failed
+
+
+def findings(found: Iterable[Finding]) -> bool:
+    """Print what ``verify`` found: problems a line each, then the count; return whether none failed."""
+    counts = {"verified": 0, "unverified": 0, "failed": 0}
+    for finding in found:
+        counts[finding.status] += 1
+        if finding.status != "verified":
+            console.print(f"{finding.status}: {escape(finding.message)}")
+    console.print(", ".join(f"{count} {status}" for status, count in counts.items() if count or status == "verified"))
+    return not counts["failed"]
+
+
+def comparisons(a: str, b: str, found: Rows) -> None:
+    """Print paired differences."""
+    table(f"{a} minus {b}", found)

@@ -1,0 +1,50 @@
+"""How long work shows itself: a moving bar on a terminal, a plain line a validation in a pipe."""
+
+import sys
+import time
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+PIPE_WIDTH = 500
+"""Columns where nobody's terminal limits them, so that a line stays a line."""
+
+console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else PIPE_WIDTH)
+
+
+class RunProgress:
+    """Progress of one run, counted in batches."""
+
+    def __init__(self, label: str, total: int, done: int = 0):
+        self.label, self.total, self.done = label, total, done
+        self._note, self._shown, self._started, self._first = "", 0.0, time.monotonic(), done
+        self._bar: Progress | None = None
+
+    def __enter__(self) -> Self:
+        if console.is_terminal:
+            columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[note]}"))
+            self._bar = Progress(*columns, TimeRemainingColumn(), console=console, transient=True)
+            self._bar.start()
+            self._bar.add_task(self.label, total=self.total, completed=self.done, note="")
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def advance(self) -> None:
+        """One more batch is done; the bar moves at most five times a second."""
+        self.done += 1
+        if self._bar is not None and time.monotonic() - self._shown > 0.2:
+            self._shown = time.monotonic()
+            self._bar.update(self._bar.task_ids[0], completed=self.done, note=self._note)
+
+    def note(self, text: str) -> None:
+        """Say how the run stands, e.g. after a validation."""
+        self._note = text
+        if self._bar is None:
+            elapsed = time.monotonic() - self._started
+            left = elapsed / max(self.done - self._first, 1) * (self.total - self.done)
+            console.print(f"{self.label}  {self.done / self.total:4.0%}  {text}  {left:.0f} s left")

@@ -1,0 +1,45 @@
+"""References become bundles too, so that every table has its floor and its ceiling from the same code path."""
+
+from pathlib import Path
+
+from harness import provenance
+from harness.evaluation import score_split
+from harness.families.base import Stored
+from harness.plan import reference_identity
+from harness.results import Run, Score, require_writable, write_bundle
+from harness.splits import generator
+from harness.task import Reference, Task
+
+
+def run_reference(task: Task, regime: str, row: str, reference: Reference, results: Path) -> Path:
+    """Predict every test with ``reference``, score it, write its bundle and return its folder."""
+    stored: dict[str, Stored] = {}
+    scores: list[Score] = []
+    for split in task.regime(regime).tests:
+        examples = task.load(split)
+        rng = generator(task.name, task.version, f"reference/{row}", split)
+        stored[split] = reference.predict(examples, rng)
+        task.family.check_stored(stored[split], examples)
+        scores += score_split(task, split, stored[split], examples)
+    run = Run(
+        kind="reference",
+        status="completed",
+        identity=reference_identity(task, regime, row),
+        title=reference.title,
+        bound=reference.bound,
+        signatures={metric.name: metric.signature for metric in task.metrics if metric.signature},
+        scores=scores,
+        provenance=provenance.collect(None, threads=1),
+    )
+    return write_bundle(results, run, stored)
+
+
+def run_references(tasks: list[Task], results: Path) -> list[Path]:
+    """Write the bundles of every reference of ``tasks`` in every regime."""
+    require_writable(results)
+    return [
+        run_reference(task, regime, row, reference, results)
+        for task in tasks
+        for regime in task.regimes
+        for row, reference in task.references().items()
+    ]

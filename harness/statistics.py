@@ -1,0 +1,205 @@
+"""What several seeds say together: t intervals, paired bootstrap comparisons, best of k, solved rate.
+
+A seed that failed has no value. It is passed as NaN, never left out: the functions count it and say so.
+"""
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+from numpy.random import PCG64, RandomState
+
+from harness.metrics import Metric
+
+CONFIDENCE = 0.95
+RESAMPLES = 2_000
+DECIMALS = 9
+"""Decimals kept of every result, as in ``Metric.score``, so that the last bits of a sum cannot show."""
+
+Centre = Literal["mean", "median"]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Several cells over their seeds, each ``(cells,)``; NaN where undefined.
+
+    ``count`` seeds have a value and ``failed`` have none; every other field is over those that have one, but
+    ``solved_rate``, in which a failed seed is unsolved. ``low`` and ``high`` bound the t interval of the mean.
+    """
+
+    count: np.ndarray
+    failed: np.ndarray
+    mean: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    std: np.ndarray
+    median: np.ndarray
+    worst: np.ndarray
+    best_of_k: np.ndarray
+    solved_rate: np.ndarray
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The difference ``a - b`` of two rows with its bootstrap interval; ``separated`` if the interval excludes 0."""
+
+    difference: float
+    low: float
+    high: float
+
+    @property
+    def separated(self) -> bool:
+        """Whether the interval excludes 0; False where it is undefined."""
+        return self.low > 0 or self.high < 0
+
+
+@lru_cache
+def t_quantile(degrees: int) -> float:
+    """Return the two-sided quantile of Student's t at ``CONFIDENCE``."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(degrees, (1 + CONFIDENCE) / 2))
+
+
+def t_interval(values: np.ndarray, bounds: tuple[float, float] = (-math.inf, math.inf)) -> tuple[float, float]:
+    """Return the t interval of the mean of ``values (n,)`` cut at ``bounds``; NaN for fewer than two values."""
+    if np.isnan(values).any():
+        raise ValueError("an interval over failed seeds is not defined: leave them out and count them")
+    low, high = _intervals(values.mean()[None], values.std(ddof=1)[None], np.array([len(values)]), bounds)
+    return float(low[0]), float(high[0])
+
+
+def _intervals(
+    mean: np.ndarray, std: np.ndarray, count: np.ndarray, bounds: tuple[float, float]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return ``low`` and ``high (cells,)`` from the moments of each cell."""
+    quantile = np.array([t_quantile(int(n) - 1) if n > 1 else math.nan for n in count])
+    half = quantile * std / np.sqrt(np.maximum(count, 1))
+    return np.clip(mean - half, *bounds), np.clip(mean + half, *bounds)
+
+
+def summarise(values: np.ndarray, metric: Metric, training_loss: np.ndarray) -> Summary:
+    """Summarise ``values (cells, seeds)``, NaN for a seed without one, of one metric.
+
+    ``training_loss (seeds,)`` chooses the best of k: the seed of lowest training loss, whatever its score.
+    """
+    known = ~np.isnan(values)
+    count = known.sum(1)
+    # Moments of the known values alone; numpy's nan-functions warn where a cell has none.
+    with np.errstate(invalid="ignore", divide="ignore"):
+        total = np.where(known, values, 0).sum(1)
+        mean = np.round(total / np.where(count, count, math.nan), DECIMALS)
+        squares = np.where(known, (values - (total / np.maximum(count, 1))[:, None]) ** 2, 0).sum(1)
+        std = np.sqrt(squares / np.where(count > 1, count - 1, math.nan))
+    low, high = _intervals(mean, std, count, metric.bounds)
+    ordered = np.sort(values, axis=1)  # NaN last
+    return Summary(
+        count=count,
+        failed=values.shape[1] - count,
+        mean=mean,
+        low=low,
+        high=high,
+        std=std,
+        median=_medians(ordered, count),
+        worst=_worst(ordered, count, metric),
+        best_of_k=values[:, best_seed(training_loss)] if values.shape[1] else np.full(len(values), math.nan),
+        solved_rate=_solved(values, metric),
+    )
+
+
+def _medians(ordered: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """Return the median of the first ``count`` of each row of ``ordered (cells, seeds)``."""
+    rows = np.arange(len(ordered))
+    lower, upper = np.maximum(count - 1, 0) // 2, np.maximum(count, 1) // 2
+    return np.where(count > 0, (ordered[rows, lower] + ordered[rows, upper]) / 2, math.nan)
+
+
+def _worst(ordered: np.ndarray, count: np.ndarray, metric: Metric) -> np.ndarray:
+    """Return the worst value of each row; NaN for a metric without direction."""
+    if metric.direction is None:
+        return np.full(len(ordered), math.nan)
+    column = np.zeros_like(count) if metric.direction == "max" else np.maximum(count - 1, 0)
+    return ordered[np.arange(len(ordered)), column]
+
+
+def _solved(values: np.ndarray, metric: Metric) -> np.ndarray:
+    """Return the share of all seeds, failed ones included, that reach the metric's solved threshold."""
+    if metric.solved is None:
+        return np.full(len(values), math.nan)
+    reached = values >= metric.solved if metric.direction == "max" else values <= metric.solved
+    return reached.mean(1)
+
+
+def best_seed(training_loss: np.ndarray) -> int:
+    """Return the seed of lowest ``training_loss (seeds,)``, the first of equals; NaN loses to every number."""
+    return int(np.argmin(np.where(np.isnan(training_loss), math.inf, training_loss)))
+
+
+@lru_cache(maxsize=4)
+def example_counts(examples: int, resamples: int = RESAMPLES) -> np.ndarray:
+    """Return how often each bootstrap resample holds each example, ``(resamples, examples) float64``."""
+    drawn = _generator(f"examples|{examples}|{resamples}").randint(0, examples, size=(resamples, examples))
+    flat = drawn + np.arange(resamples)[:, None] * examples
+    counts = np.bincount(flat.ravel(), minlength=resamples * examples).reshape(resamples, examples)
+    counts = counts.astype(np.float64)
+    counts.setflags(write=False)
+    return counts
+
+
+def _generator(name: str) -> RandomState:
+    digest = hashlib.sha256(name.encode()).digest()
+    return RandomState(PCG64(int.from_bytes(digest[:16], "little")))
+
+
+@dataclass(frozen=True)
+class Resampled:
+    """One row of the board: its score, and its score in every bootstrap resample ``(resamples,)``."""
+
+    score: float
+    resamples: np.ndarray
+
+
+def resample(statistics: Sequence[np.ndarray], metric: Metric, centre: Centre = "mean") -> Resampled:
+    """Resample a row's seeds, and in each the examples, from ``statistics``: one ``(n,k)`` a seed.
+
+    The examples of resample r are the same for every row scored on ``n`` examples, so that two rows are compared pair
+    by pair. The seeds drawn depend on the row's own statistics: two rows draw independently, and a row that is compared
+    with itself, or with the sides exchanged, gives exactly 0, or exactly the opposite.
+    """
+    if not statistics:
+        raise ValueError("a row without a completed seed cannot be resampled")
+    stacked = np.stack(statistics)  # (seeds, n, k)
+    seeds, examples, width = stacked.shape
+    columns = stacked.transpose(1, 0, 2).reshape(examples, seeds * width)
+    sums = (example_counts(examples) @ columns).reshape(RESAMPLES, seeds, width)
+    values = metric.value(sums)  # (resamples, seeds)
+    drawn = _generator(hashlib.sha256(stacked.tobytes()).hexdigest()).randint(0, seeds, size=(RESAMPLES, seeds))
+    centred = np.mean if centre == "mean" else np.median
+    own = np.array([metric.score(one) for one in statistics])
+    return Resampled(float(centred(own)), centred(np.take_along_axis(values, drawn, axis=1), axis=1))
+
+
+def difference(a: Resampled, b: Resampled) -> Comparison:
+    """Return ``a - b`` with the percentile interval; undefined resamples make the interval undefined."""
+    spread = np.round(a.resamples - b.resamples, DECIMALS)
+    tail = (1 - CONFIDENCE) / 2
+    # Both ends by order statistics counted from their own end: exchanging the sides only changes the sign.
+    ordered, rank = np.sort(spread), int(tail * len(spread))
+    if np.isnan(ordered[-1]):
+        return Comparison(round(a.score - b.score, DECIMALS), math.nan, math.nan)
+    return Comparison(round(a.score - b.score, DECIMALS), float(ordered[rank]), float(ordered[-1 - rank]))
+
+
+def compare(a: Sequence[np.ndarray], b: Sequence[np.ndarray], metric: Metric, centre: Centre = "mean") -> Comparison:
+    """Return the hierarchical paired bootstrap of ``a - b``: resample seeds, then examples, paired on examples.
+
+    ``a`` and ``b`` hold the per-example statistics ``(n,k)`` of each seed over the same ``n`` examples; the numbers of
+    seeds may differ. ``ValueError`` if the numbers of examples do.
+    """
+    if {len(one) for one in (*a, *b)} != {len(a[0])}:
+        raise ValueError("the two rows were not scored on the same examples")
+    return difference(resample(a, metric, centre), resample(b, metric, centre))

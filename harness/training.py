@@ -1,0 +1,279 @@
+"""One run's training through Lightning: segments, validation by the harness, checkpoints, exact resume.
+
+A run is cut into segments of equal length, one a validation, and a segment is one Lightning epoch: resuming happens at
+an epoch's end, the place where Lightning's own loops restart exactly.
+"""
+
+import hashlib
+import math
+import random
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytorch_lightning as pl
+import torch
+
+from harness.checkpoints import Checkpoints
+from harness.errors import UserError
+from harness.evaluation import predict
+from harness.families.base import Batch
+from harness.mirror import Mirror
+from harness.progress import RunProgress
+from harness.recipe import Phase, Training
+from harness.splits import TrainingBatches
+from harness.task import Task
+
+
+class Segment(NamedTuple):
+    """Batches ``start`` to ``stop - 1`` of a phase, followed by a validation."""
+
+    phase: int
+    start: int
+    stop: int
+
+
+class Schedule:
+    """What a run trains on: its phases, their batches, and the segments between validations."""
+
+    def __init__(self, task: Task, regime: str, training: Training, examples: int, seed: int):
+        split = task.regime(regime).train
+        self.phases = training.phases or [Phase(name="train", examples=examples)]
+        self.batches: list[TrainingBatches] = []
+        self.batch_sizes: list[int] = []
+        self.segments: list[Segment] = []
+        for index, phase in enumerate(self.phases):
+            wanted = phase.examples * examples if phase.examples < 1 else phase.examples
+            size = phase.batch_size or training.batch_size
+            self.batches.append(TrainingBatches(task, task.split(phase.split or split), seed, size, index))
+            self.batch_sizes.append(size)
+            count = math.ceil(wanted / size)
+            length = math.ceil(count / max(1, round(training.validations * wanted / self._total(examples))))
+            self.segments += [Segment(index, at, min(at + length, count)) for at in range(0, count, length)]
+        self.total = sum(segment.stop - segment.start for segment in self.segments)
+
+    def _total(self, examples: int) -> float:
+        return sum(phase.examples * examples if phase.examples < 1 else phase.examples for phase in self.phases)
+
+    def examples_after(self, segments: int) -> int:
+        """Return the training examples of the first ``segments`` segments."""
+        return sum((s.stop - s.start) * self.batch_sizes[s.phase] for s in self.segments[:segments])
+
+
+class SegmentLoader:
+    """An iterable for Lightning whose every pass is the next segment; ``position`` is moved by the callback."""
+
+    def __init__(self, schedule: Schedule):
+        self.schedule, self.position = schedule, 0
+
+    def __len__(self) -> int:
+        return max(segment.stop - segment.start for segment in self.schedule.segments)
+
+    def __iter__(self) -> Iterator[Batch]:
+        segment = self.schedule.segments[self.position]
+        yield from self.schedule.batches[segment.phase].iterate(segment.start, segment.stop)
+
+
+class Trainer(pl.Trainer):
+    """Lightning's trainer, except that it knows the exact number of steps of the whole run."""
+
+    total_batches: int
+
+    @property
+    def estimated_stepping_batches(self) -> int:
+        """Batches of the whole run, for learning-rate schedules."""
+        return self.total_batches
+
+
+@dataclass
+class Outcome:
+    """What training left behind. ``curve`` rows are keyed as ``results.CURVE_COLUMNS``; weights are on the CPU."""
+
+    curve: list[dict[str, Any]] = field(default_factory=list)
+    best: int | None = None
+    best_weights: dict[str, torch.Tensor] | None = None
+    diverged: str | None = None
+    seconds: float = 0.0
+    position: int = 0
+    mirror_run: str | None = None
+
+    def best_value(self) -> float:
+        """Return the best validation headline so far, NaN before the first."""
+        return math.nan if self.best is None else self.curve[self.best]["validation"]
+
+
+def derive_seed(seed: int, purpose: str) -> int:
+    """Return the seed of one stream (``init`` or ``training``) of run seed ``seed``."""
+    return int.from_bytes(hashlib.sha256(f"readhead|{seed}|{purpose}".encode()).digest()[:4], "little")
+
+
+def seed_everything(seed: int) -> None:
+    """Seed every global generator that a model may draw from."""
+    torch.manual_seed(seed)
+    np.random.seed(seed)  # noqa: NPY002 (a model may draw from it; ours never do)
+    random.seed(seed)
+
+
+def random_states() -> dict[str, Any]:
+    """Return the state of every global generator, as plain types."""
+    name, keys, *rest = np.random.get_state(legacy=True)  # noqa: NPY002
+    return {
+        "torch": torch.get_rng_state(),
+        "numpy": (name, np.asarray(keys).tolist(), *rest),
+        "python": random.getstate(),
+    }
+
+
+def restore_random_states(states: dict[str, Any]) -> None:
+    """Put back what ``random_states`` returned."""
+    torch.set_rng_state(states["torch"])
+    name, keys, *rest = states["numpy"]
+    np.random.set_state((name, np.array(keys, dtype=np.uint32), *rest))  # noqa: NPY002
+    version, internal, gauss = states["python"]
+    random.setstate((version, tuple(internal), gauss))
+
+
+class Harness(pl.Callback):
+    """Validates, records, checkpoints and shows progress at the end of every segment; touches nothing in between."""
+
+    def __init__(
+        self,
+        task: Task,
+        regime: str,
+        spec: Any,
+        loader: SegmentLoader,
+        checkpoints: Checkpoints,
+        progress: RunProgress,
+        mirror: Mirror | None,
+        seed: int,
+    ):
+        self.task, self.spec, self.seed = task, spec, seed
+        self.validation = task.load(task.regime(regime).validation)
+        self.loader, self.checkpoints, self.progress, self.mirror = loader, checkpoints, progress, mirror
+        self.outcome = Outcome()
+        self.interrupt: KeyboardInterrupt | None = None
+        self._random_states: dict[str, Any] | None = None
+        self._loss: torch.Tensor | float = 0.0
+        self._batches = 0
+        self._clock = 0.0
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return all that Lightning's own state lacks: data position, curve, best weights, generators."""
+        return {"outcome": vars(self.outcome), "random": random_states()}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take up where ``state_dict`` left off."""
+        self.outcome = Outcome(**state_dict["outcome"])
+        self._random_states = state_dict["random"]
+        self.loader.position = self.outcome.position
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Start the generators of training, apart from those of initialisation, or take up the interrupted ones."""
+        if self._random_states is None:
+            seed_everything(derive_seed(self.seed, "training"))
+        else:
+            restore_random_states(self._random_states)
+        self._clock = time.perf_counter()
+
+    def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Begin a phase where the segment is its first."""
+        segment = self.loader.schedule.segments[self.loader.position]
+        phase = self.loader.schedule.phases[segment.phase]
+        if segment.start == 0:
+            if phase.learning_rate is not None:
+                set_learning_rate(trainer, phase.learning_rate)
+            if hasattr(pl_module, "on_phase"):
+                pl_module.on_phase(phase.name)
+        self._loss, self._batches = 0.0, 0
+
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        """Add up the loss, without waiting for its value."""
+        loss = outputs["loss"] if isinstance(outputs, dict) else outputs
+        if not isinstance(loss, torch.Tensor):
+            name = type(pl_module).__name__
+            raise UserError(f"{name}.training_step returned a {type(loss).__name__}; return the loss, a scalar tensor")
+        self._loss = self._loss + loss.detach()
+        self._batches += 1
+        self.progress.advance()
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Validate, keep the best weights, record, save."""
+        outcome = self.outcome
+        outcome.position += 1
+        loss = float(self._loss) / self._batches
+        value = math.nan
+        if not math.isfinite(loss):
+            outcome.diverged = f"training loss became {loss}"
+        elif not all(bool(torch.isfinite(p).all()) for p in pl_module.parameters()):
+            outcome.diverged = "weights became NaN or infinite"
+        else:
+            stored = predict(pl_module, self.task, self.spec, self.validation)
+            metric = self.task.headline
+            value = metric.score(metric.statistics(stored, self.validation))
+        examples = self.loader.schedule.examples_after(outcome.position)
+        now = time.perf_counter()
+        outcome.seconds += now - self._clock
+        self._clock = now
+        step = sum(s.stop - s.start for s in self.loader.schedule.segments[: outcome.position])
+        row = {"step": step, "examples": examples, "seconds": round(outcome.seconds, 3)}
+        outcome.curve.append({**row, "training_loss": round(loss, 9), "validation": value})
+        if math.isfinite(value) and (outcome.best is None or self.task.headline.better(value, outcome.best_value())):
+            outcome.best = len(outcome.curve) - 1
+            outcome.best_weights = {name: tensor.detach().clone() for name, tensor in pl_module.state_dict().items()}
+        if self.mirror is not None:
+            self.mirror.log({"training_loss": loss, f"validation_{self.task.headline.name}": value}, step)
+        self.progress.note(f"{examples:,} examples  loss {loss:.4g}  {self.task.headline.title} {value:.4g}")
+        if outcome.diverged is None:
+            self.loader.position = outcome.position
+            self.checkpoints.save(self.checkpoints.last, trainer.save_checkpoint)
+        else:
+            trainer.should_stop = True
+
+    def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
+        """Remember a Ctrl-C, which Lightning turns into ``sys.exit(1)``."""
+        if isinstance(exception, KeyboardInterrupt):
+            self.interrupt = exception
+
+
+def set_learning_rate(trainer: pl.Trainer, learning_rate: float) -> None:
+    """Set the rate of every parameter group, and the base rate of every scheduler."""
+    for optimizer in trainer.optimizers:
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate
+    for config in trainer.lr_scheduler_configs:
+        if hasattr(config.scheduler, "base_lrs"):
+            config.scheduler.base_lrs = [learning_rate] * len(config.scheduler.base_lrs)
+
+
+def fit(model: pl.LightningModule, harness: Harness, training: Training, resume_from: Path | None) -> Outcome:
+    """Train ``model`` to the end of its schedule, from ``resume_from`` if given. The model holds the last weights."""
+    schedule = harness.loader.schedule
+    trainer = Trainer(
+        max_epochs=len(schedule.segments),
+        accelerator="cpu",
+        devices=1,
+        logger=False,
+        callbacks=[harness],
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        num_sanity_val_steps=0,
+        gradient_clip_val=training.clip_norm or training.clip_value,
+        gradient_clip_algorithm="value" if training.clip_value else "norm",
+    )
+    trainer.total_batches = schedule.total
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        trainer.fit(model, harness.loader, ckpt_path=resume_from, weights_only=False)
+    except SystemExit:
+        if harness.interrupt is None:
+            raise
+        signal.signal(signal.SIGINT, handler)
+        raise KeyboardInterrupt from harness.interrupt
+    return harness.outcome

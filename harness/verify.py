@@ -1,0 +1,130 @@
+"""Recompute every stored number from stored predictions and regenerated targets, without training."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from harness.errors import CorruptBundleError, ReadheadError, UserError
+from harness.evaluation import score_split
+from harness.plan import combined_fingerprint
+from harness.registry import get_task, task_names
+from harness.results import Run, Score, find_bundles, read_arrays, read_curve, read_file, read_run, runs_folder
+from harness.task import Task
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What ``verify`` says of one bundle; ``message`` is empty where all is well."""
+
+    folder: Path
+    status: Literal["verified", "unverified", "failed"]
+    message: str = ""
+
+
+def verify(path: Path) -> Iterator[Finding]:
+    """Check every bundle at or below ``path`` (a results folder, a part of one, or one bundle).
+
+    Raises ``UserError`` if there is none.
+    """
+    if not path.exists():
+        raise UserError(f"{str(path)!r} does not exist; give a results folder or a bundle")
+    folders = [path] if (path / "run.json").exists() else list(_bundles(path))
+    if not folders:
+        raise UserError(f"no bundle (a folder with run.json) lies below {str(path)!r}")
+    for folder in folders:
+        yield verify_bundle(folder)
+
+
+def _bundles(path: Path) -> Iterator[Path]:
+    """Yield the bundles of a results folder, or of any folder below its ``runs``."""
+    if runs_folder(path).is_dir():
+        yield from find_bundles(path)
+    else:
+        yield from (found.parent for found in sorted(path.rglob("run.json")) if ".tmp-" not in str(found))
+
+
+def verify_bundle(folder: Path) -> Finding:
+    """Check one bundle: checksums, place, task version, data, every score, the choice of weights."""
+    try:
+        run = read_run(folder)
+        for name in run.files:
+            read_file(folder, run, name)
+        if not folder.resolve().as_posix().endswith(run.identity.folder.as_posix()):
+            raise CorruptBundleError(f"{folder}: it holds the run of {run.identity.folder}")
+        if run.identity.task not in task_names():
+            return Finding(folder, "unverified", f"task {run.identity.task} is not installed here")
+        task = get_task(run.identity.task)
+        _check_data(folder, run, task)
+        _check_scores(folder, run, task)
+        if run.kind != "reference":
+            _check_selection(folder, run, task)
+    except ReadheadError as error:
+        return Finding(folder, "failed", str(error))
+    return Finding(folder, "verified")
+
+
+def _check_data(folder: Path, run: Run, task: Task) -> None:
+    """Require the run's task version and data to be today's; loading checks every pinned fingerprint."""
+    identity = run.identity
+    if identity.task_version != task.version:
+        raise CorruptBundleError(
+            f"{folder}: it is of {task.name} version {identity.task_version}; this is version {task.version}"
+        )
+    regime = task.regime(identity.regime)
+    for split in (regime.train, regime.validation, *regime.tests):
+        task.load(split)
+    if identity.fingerprint != combined_fingerprint(task, identity.regime):
+        raise CorruptBundleError(f"{folder}: its data fingerprint is not that of {task.name} version {task.version}")
+
+
+def _check_scores(folder: Path, run: Run, task: Task) -> None:
+    """Require the stored scores to equal those of the stored predictions, split by split and size by size."""
+    if run.status != "completed":
+        if run.scores:
+            raise CorruptBundleError(f"{folder}: status {run.status}, but it has scores")
+        return
+    predictions = read_arrays(folder, run)
+    tests = [split for split in task.regime(run.identity.regime).tests if split not in run.unsupported]
+    if sorted(predictions) != sorted(tests):
+        odd = sorted(set(predictions) ^ set(tests))
+        raise CorruptBundleError(f"{folder}: predictions and tests differ in {', '.join(odd)}")
+    recomputed: list[Score] = []
+    for split in tests:
+        examples = task.load(split)
+        try:
+            task.family.check_stored(predictions[split], examples)
+        except CorruptBundleError as error:
+            raise CorruptBundleError(f"{folder}: {split}: {error}") from error
+        recomputed += score_split(task, split, predictions[split], examples)
+    stored = {(score.split, score.size): score for score in run.scores}
+    if set(stored) != {(score.split, score.size) for score in recomputed} or len(stored) != len(run.scores):
+        raise CorruptBundleError(f"{folder}: its scores are not those of its splits and sizes")
+    for score in recomputed:
+        own = stored[score.split, score.size]
+        for name, value in score.values.items():
+            if own.values.get(name) != value or own.n != score.n:
+                at = score.split if score.size is None else f"{score.split} size {score.size:g}"
+                raise CorruptBundleError(f"{folder}: {name} on {at} is {own.values.get(name)}, recomputed {value}")
+        if set(own.values) != set(score.values):
+            raise CorruptBundleError(f"{folder}: {score.split} has metrics that {task.name} has not")
+
+
+def _check_selection(folder: Path, run: Run, task: Task) -> None:
+    """Require the scored weights to be those that the curve names: the best on validation, or the last."""
+    curve = read_curve(folder, run)
+    if run.selection is None or curve.empty:
+        raise CorruptBundleError(f"{folder}: a trained run needs a selection and a curve")
+    best = 0
+    values = [float(value) for value in curve["validation"]]
+    for index, value in enumerate(values):
+        if task.headline.better(value, values[best]):
+            best = index
+    chosen = best if run.selection.checkpoint == "best" else len(values) - 1
+    recorded = (run.selection.step, run.selection.validation)
+    if recorded != (int(curve["step"].iloc[chosen]), values[chosen] if math.isfinite(values[chosen]) else None):
+        raise CorruptBundleError(
+            f"{folder}: it was scored at step {recorded[0]}, but its curve's {run.selection.checkpoint} is step "
+            f"{int(curve['step'].iloc[chosen])}"
+        )
