@@ -18,7 +18,7 @@ from harness.families.transduction import BOS, Inputs, Prediction, Spec
 
 
 class Memory(NamedTuple):
-    """What the decoder reads: annotations ``h (B,S,2n)``, keys ``U_a h (B,S,a)``, ``mask (B,S)``: 0, or -inf on pads."""
+    """What the decoder reads: annotations ``h (B,S,2n)``, keys ``U_a h (B,S,a)``; ``mask (B,S)``: -inf on pads."""
 
     annotations: Tensor
     keys: Tensor
@@ -116,14 +116,14 @@ class Bahdanau(pl.LightningModule):
         """Return logits ``(...,V)`` from states ``(...,n)``, previous tokens ``(...)`` and contexts ``(...,2n)``."""
         t = self.U_o(s) + F.embedding(y, self.V_o(self.E.weight)) + self.C_o(c)  # (...,2l)
         first, second = t.chunk(2, dim=-1)  # unit k is the larger of k and l + k
-        return self.W_o(torch.maximum(first, second))
+        return self.W_o(second + torch.relu(first - second))  # max(a, b), with a cheaper gradient than torch.maximum
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         """Teacher forcing: every step of the answer sees the right previous token."""
         memory, s_0 = self.encode(batch.inputs)
         previous = shifted_right(batch.targets.target, BOS).T  # (T,B)
-        gates = F.embedding(previous, self.W(self.E.weight))  # (T,B,3n)
-        s, c = attention_recurrence(gates, s_0, *memory, self.W_a, self.v_a, self.C, self.U_zr, self.U)
+        table = self.W(self.E.weight)  # (V,3n): every word projected once, not every token
+        s, c = attention_recurrence(previous, table, s_0, *memory, self.W_a, self.v_a, self.C, self.U_zr, self.U)
         return token_loss(self.readout(s, previous, c), batch.targets.target.T)  # s (T,B,n), c (T,B,2n)
 
     def predict_step(self, inputs: Inputs, batch_idx: int = 0) -> Prediction:

@@ -21,8 +21,8 @@ State = tuple[Tensor, Tensor]
 class LSTM(pl.LightningModule):
     """An LSTM reads the source into a vector of fixed size, another writes the answer from it (§2).
 
-    p(y_1..y_T | x) = Π p(y_t | v, y_1..y_{t-1}), where v is the encoder's last state and the decoder's first. The source
-    is read backwards (§3.3), so that the first symbols, needed first, were read last.
+    p(y_1..y_T | x) = Π p(y_t | v, y_1..y_{t-1}), where v is the encoder's last state and the decoder's first. The
+    source is read backwards (§3.3), so that the first symbols, needed first, were read last.
 
     Deviations: the paper's four layers of 1,000 cells are parameters; the forget bias starts at 1; Adam instead of SGD;
     greedy decoding instead of a beam; torch's uniform initialisation, U(-1/√n, 1/√n), instead of U(-0.08, 0.08).

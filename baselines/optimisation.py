@@ -15,7 +15,7 @@ class Schedule:
     """The learning rate over a run of ``steps``, as a factor of its peak.
 
     It rises linearly over the first ``warm_up`` of the run, stays at 1 until ``decay_from`` of the run, and falls from
-    there to ``final`` along a line or half a cosine. Counted in steps, so a run with the same budget has the same schedule.
+    there to ``final`` along a line or half a cosine. All shares are of steps, never of time.
     """
 
     steps: float

@@ -60,11 +60,10 @@ class BidirectionalGRU(nn.Module):
         # Every symbol of the vocabulary is projected once, not every token of the batch.
         table = torch.baddbmm(self.b + self.closed, self.embedding.weight.expand(2, -1, -1), self.W)  # (2,V,3n)
         source = source.masked_fill(~valid, PAD)
-        tokens = torch.stack([source.T, source.T.flip(0) + table.shape[1]], dim=1)  # (S,2,B)
-        gates = F.embedding(tokens, table.flatten(0, 1))  # (S,2,B,3n)
-        states = _Recurrence.apply(gates, self.U_zr, self.U)  # (S,2,B,n)
-        annotations = torch.cat([states[:, 0], states[:, 1].flip(0)], dim=2)  # (S,B,2n)
-        return annotations.transpose(0, 1).contiguous(), states[-1, 1]
+        tokens = torch.stack([source.T, source.T.flip(0) + table.shape[1]])  # (2,S,B)
+        states = _Recurrence.apply(tokens, table.flatten(0, 1), self.U_zr, self.U)  # (2,S,B,n)
+        annotations = torch.cat([states[0], states[1].flip(0)], dim=2)  # (S,B,2n)
+        return annotations.transpose(0, 1).contiguous(), states[1, -1]
 
 
 def initialise_blocks(weight: Tensor, blocks: int, initialise: Any) -> None:
@@ -75,47 +74,54 @@ def initialise_blocks(weight: Tensor, blocks: int, initialise: Any) -> None:
 
 
 class _Recurrence(torch.autograd.Function):
-    """All steps of D independent GRUs over T steps, from gate inputs ``(T,D,B,3n)`` to states ``(T,D,B,n)``.
+    """All steps of D independent GRUs: ``tokens (D,T,B)`` with gate inputs ``table (V,3n)`` to states ``(D,T,B,n)``.
 
     Written by hand for speed: the loop back only carries the state's gradient, and the gradients of the weights are one
     matrix product each after it.
     """
 
     @staticmethod
-    def forward(ctx: Any, gates: Tensor, U_zr: Tensor, U: Tensor) -> Tensor:
-        steps, directions, batch, hidden = *gates.shape[:3], U.shape[2]
-        states = gates.new_zeros(steps + 1, directions, batch, hidden)
-        zr = gates.new_empty(steps, directions, batch, 2 * hidden)
-        reset = gates.new_empty(steps, directions, batch, hidden)  # r∘h
-        candidate = torch.empty_like(reset)  # h~
+    def forward(ctx: Any, tokens: Tensor, table: Tensor, U_zr: Tensor, U: Tensor) -> Tensor:
+        (directions, steps, batch), hidden = tokens.shape, U.shape[2]
+        gates = F.embedding(tokens, table)  # (D,T,B,3n): inputs, turned in place into z, r and h~
+        update_reset, candidates = gates.split([2 * hidden, hidden], dim=3)
+        states = gates.new_zeros(directions, steps + 1, batch, hidden)
+        resets = gates.new_empty(directions, steps, batch, hidden)  # r∘h
         for t in range(steps):
-            torch.baddbmm(gates[t, ..., : 2 * hidden], states[t], U_zr, out=zr[t]).sigmoid_()
-            z, r = zr[t].chunk(2, dim=2)
-            torch.mul(r, states[t], out=reset[t])
-            torch.baddbmm(gates[t, ..., 2 * hidden :], reset[t], U, out=candidate[t]).tanh_()
-            torch.lerp(states[t], candidate[t], z, out=states[t + 1])
-        ctx.save_for_backward(U_zr, U, states, zr, reset, candidate)
-        return states[1:]
+            h, zr, candidate, reset = states[:, t], update_reset[:, t], candidates[:, t], resets[:, t]
+            zr.baddbmm_(h, U_zr).sigmoid_()
+            z, r = zr.chunk(2, dim=2)
+            torch.mul(r, h, out=reset)
+            candidate.baddbmm_(reset, U).tanh_()
+            torch.lerp(h, candidate, z, out=states[:, t + 1])
+        ctx.save_for_backward(tokens, U_zr, U, gates, states, resets)
+        ctx.vocabulary = len(table)
+        return states[:, 1:]
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad_states: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        U_zr, U, states, zr, reset, candidate = ctx.saved_tensors
-        steps, directions, batch, hidden = reset.shape
-        grad_gates = reset.new_empty(steps, directions, batch, 3 * hidden)
+    def backward(ctx: Any, grad_states: Tensor) -> tuple[Tensor | None, ...]:
+        tokens, U_zr, U, gates, states, resets = ctx.saved_tensors
+        hidden = U.shape[2]
+        update_reset, candidates = gates.split([2 * hidden, hidden], dim=3)
+        grad_gates = torch.empty_like(gates)
         grad_zr, grad_a = grad_gates.split([2 * hidden, hidden], dim=3)
-        grad = torch.zeros_like(states[0])
-        for t in reversed(range(steps)):
-            h = states[t]
-            z, r = zr[t].chunk(2, dim=2)
-            grad = grad + grad_states[t]
-            torch.ops.aten.tanh_backward.grad_input(grad * z, candidate[t], grad_input=grad_a[t])
-            grad_reset = torch.bmm(grad_a[t], U.mT)
-            before = torch.cat([grad * (candidate[t] - h), grad_reset * h], dim=2)
-            torch.ops.aten.sigmoid_backward.grad_input(before, zr[t], grad_input=grad_zr[t])
-            grad = torch.baddbmm(grad - grad * z + grad_reset * r, grad_zr[t], U_zr.mT)
-        grad_U_zr, grad_U = torch.empty_like(U_zr), torch.empty_like(U)
-        for d in range(directions):
-            torch.mm(states[:-1, d].flatten(0, 1).T, grad_zr[:, d].flatten(0, 1), out=grad_U_zr[d])
-            torch.mm(reset[:, d].flatten(0, 1).T, grad_a[:, d].flatten(0, 1), out=grad_U[d])
-        return grad_gates, grad_U_zr, grad_U
+        before = torch.empty_like(update_reset[:, 0])
+        grad = torch.zeros_like(states[:, 0])
+        for t in reversed(range(tokens.shape[1])):
+            h, zr, candidate = states[:, t], update_reset[:, t], candidates[:, t]
+            z, r = zr.chunk(2, dim=2)
+            grad += grad_states[:, t]
+            grad_z = grad * z
+            torch.ops.aten.tanh_backward.grad_input(grad_z, candidate, grad_input=grad_a[:, t])
+            grad_reset = torch.bmm(grad_a[:, t], U.mT)
+            torch.mul(grad, candidate - h, out=before[..., :hidden])
+            torch.mul(grad_reset, h, out=before[..., hidden:])
+            torch.ops.aten.sigmoid_backward.grad_input(before, zr, grad_input=grad_zr[:, t])
+            grad.sub_(grad_z).addcmul_(grad_reset, r).baddbmm_(grad_zr[:, t], U_zr.mT)
+        return (
+            None,
+            torch.ops.aten.embedding_dense_backward(grad_gates, tokens, ctx.vocabulary, -1, False),
+            torch.bmm(states[:, :-1].flatten(1, 2).mT, grad_zr.flatten(1, 2)),
+            torch.bmm(resets.flatten(1, 2).mT, grad_a.flatten(1, 2)),
+        )

@@ -10,7 +10,7 @@ def valid_positions(length: Tensor, width: int) -> Tensor:
 
 
 def reverse_by_length(tokens: Tensor, length: Tensor) -> Tensor:
-    """Reverse each row of ``tokens (B,S)`` within its ``length (B,)``; pads stay behind: ``1 2 3 . .`` → ``3 2 1 . .``."""
+    """Reverse each row of ``tokens (B,S)`` within its ``length (B,)``: ``1 2 3 . .`` becomes ``3 2 1 . .``."""
     position = torch.arange(tokens.shape[1], device=tokens.device)
     mirrored = length[:, None] - 1 - position  # (B,S), negative on pads
     return tokens.gather(1, torch.where(mirrored >= 0, mirrored, position))

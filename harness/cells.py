@@ -12,7 +12,7 @@ from harness.errors import UserError
 from harness.groups import REAL, TEXT, WHOLE, Group, installed_task, read_groups
 from harness.metrics import Metric
 from harness.published import KEY, read_published, source
-from harness.results import Run
+from harness.results import REFERENCE_BUDGET, Run
 from harness.statistics import Summary, summarise
 from harness.task import Task
 
@@ -90,12 +90,31 @@ def cells_table(groups: Sequence[Group], published: pd.DataFrame) -> pd.DataFram
     return pd.DataFrame(cells, columns=list(DTYPES)).astype(DTYPES)
 
 
+def records(table: pd.DataFrame) -> Iterator[Any]:
+    """Yield the lines of a table as named tuples."""
+    yield from table.itertuples(index=False)
+
+
 def split_size(task: Task, split: str) -> float:
     """Return the one size of a split's examples, NaN for a split of several sizes: the size of its first cell."""
     found = task.bounded(split)
     if len(set(found.sizes)) > 1:
         return math.nan
     return float(found.sizes[0]) if isinstance(found.sizes[0], int) else float(task.load(split).sizes[0])
+
+
+def whole_cells(scores: pd.DataFrame) -> dict[tuple[str, ...], Any]:
+    """Return the cells of splits as a whole, as named tuples: by task, regime, budget, row, split and metric."""
+    chosen = scores[scores["metric"] != ""]
+    places = list(zip(chosen["task"], chosen["split"], strict=True))
+    sizes = {place: _whole_size(*place) for place in set(places)}
+    whole = chosen["size"].isna() | (chosen["size"] == np.array([sizes[place] for place in places], float))
+    return {(c.task, c.regime, c.budget, c.row, c.split, c.metric): c for c in records(chosen[whole])}
+
+
+def _whole_size(task: str, split: str) -> float:
+    found = installed_task(task)
+    return math.nan if found is None else split_size(found, split)
 
 
 def group_cells(group: Group) -> Iterator[Cell]:
@@ -185,7 +204,8 @@ def _doubtful(group: Group) -> Cell:
 
 
 def missing_cells(groups: Sequence[Group]) -> Iterator[Cell]:
-    """Yield a cell for every row that its suite knows, on each table of its family where it has no run."""
+    """Yield a headline cell for every row of its suite and family, and every reference, that a table has no run of."""
+    present = {group.key for group in groups}
     competing = {group.key: group for group in groups if group.first.kind in COMPETING}
     tables: dict[tuple[str, str, str], Task] = {}
     rows: dict[tuple[str, str], dict[str, str]] = {}
@@ -194,14 +214,22 @@ def missing_cells(groups: Sequence[Group]) -> Iterator[Cell]:
             tables[key[:3]] = task
             rows.setdefault((task.suite, task.family.name), {})[key[3]] = group.first.kind
     for (name, regime, budget), task in tables.items():
-        test = task.regime(regime).tests[0]
         for row, kind in rows[task.suite, task.family.name].items():
-            if (name, regime, budget, row) not in competing:
+            if (name, regime, budget, row) not in present:
                 others = [key[2] for key in competing if (key[0], key[1], key[3]) == (name, regime, row)]
                 reason = f"run with budget {', '.join(others)} only" if others else "not run"
-                placed = {"regime": regime, "row": row, "kind": kind, "budget": budget, "split": test}
-                absent = {"size": split_size(task, test), "n_seeds": 0, "n_failed": 0, "status": "missing"}
-                yield make_cell(task, task.headline, **placed, **absent, reason=reason)
+                yield _missing(task, regime, budget, row, kind, reason)
+    for (name, regime), task in {key[:2]: task for key, task in tables.items()}.items():
+        for row in task.references():
+            if (name, regime, REFERENCE_BUDGET, row) not in present:
+                yield _missing(task, regime, REFERENCE_BUDGET, row, "reference", "not run")
+
+
+def _missing(task: Task, regime: str, budget: str, row: str, kind: str, reason: str) -> Cell:
+    test = task.regime(regime).tests[0]
+    placed = {"regime": regime, "row": row, "kind": kind, "budget": budget, "split": test, "reason": reason}
+    absent = {"size": split_size(task, test), "n_seeds": 0, "n_failed": 0, "status": "missing"}
+    return make_cell(task, task.headline, **placed, **absent)
 
 
 def join_published(cells: Iterable[Cell], published: pd.DataFrame) -> list[Cell]:
@@ -219,20 +247,22 @@ def join_published(cells: Iterable[Cell], published: pd.DataFrame) -> list[Cell]
     joined = set()
     for cell in cells:
         key = tuple(cell[name] for name in KEY)
-        if key in known and _is_whole(cell):
+        # Published numbers are of a split as a whole.
+        if key in known and (math.isnan(cell["size"]) or cell["size"] == _whole_size(cell["task"], cell["split"])):
             cell["published"], cell["published_source"] = known[key]["published"], known[key]["published_source"]
             joined.add(key)
-    rest = {key: number for key, number in known.items() if key not in joined}
-    return [
-        make_cell(None, None, **dict(zip(KEY, key, strict=True)), **number, kind="published", status="published")
-        for key, number in rest.items()
-    ]
+    return [_published_cell(key, number) for key, number in known.items() if key not in joined]
 
 
-def _is_whole(cell: Cell) -> bool:
-    """Whether a cell is of its split as a whole, as published numbers are."""
-    task = installed_task(cell["task"])
-    return math.isnan(cell["size"]) or (task is not None and cell["size"] == split_size(task, cell["split"]))
+def _published_cell(key: tuple[str, ...], number: Cell) -> Cell:
+    """Return the cell of a number that no row here has; what it names must exist where its task is installed."""
+    names = dict(zip(KEY, key, strict=True))
+    task = installed_task(names["task"])
+    if task is not None:
+        task.regime(names["regime"])
+        number = number | {"size": split_size(task, names["split"])}
+    metric = task.metric(names["metric"]) if task is not None else None
+    return make_cell(task, metric, **names, **number, kind="published", status="published")
 
 
 def require_bounds(groups: Sequence[Group]) -> None:

@@ -198,9 +198,14 @@ def main() -> None:
     except ReadheadError as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        typer.echo("interrupted; the same command goes on from the last checkpoint", err=True)
-        sys.exit(130)
+    except SystemExit as end:
+        if end.code == 130:  # what Typer makes of Ctrl-C
+            typer.echo("interrupted; the same command goes on from the last checkpoint", err=True)
+        raise
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

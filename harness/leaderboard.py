@@ -1,96 +1,118 @@
 """``leaderboard.md``, ``results/tables`` and ``results/plots``: pure functions of stored runs and published numbers."""
 
 import json
-import math
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from harness.board import Section, render_section
-from harness.cells import COMPETING, cells_table, collect
-from harness.groups import Group, installed_task, read_groups, runs_table
-from harness.markdown import escape, number, table
-from harness.published import KINDS, read_published
-from harness.ranking import MEAN_RULE, TAPE_RULE, Ranked, headline_cells, rank_rows, ranks_table, rule
-from harness.tables import csv_bytes, with_shipped
-from harness.task import Task
+from harness.cells import collect, records
+from harness.groups import installed_task
+from harness.plots import FIGURES, figures, plotting_versions
+from harness.published import KINDS
+from harness.ranking import MEAN_RULE, TAPE_RULE, ranks_table
+from harness.sections import SectionWriter, elsewhere
+from harness.standings import Board, doubts, load_board
+from harness.tables import csv_bytes
 
-SCORES, RUNS, RANKS, VERSIONS = "scores.csv", "runs.csv", "ranks.csv", "versions.json"
-
-Place = tuple[str, str, str]
-"""Task, regime and budget: one table of the board."""
-
-
-@dataclass(frozen=True)
-class Board:
-    """All that the board shows: every cell, every run, and the places of each table's rows."""
-
-    scores: pd.DataFrame
-    runs: pd.DataFrame
-    groups: Mapping[tuple[str, str, str, str], Group]
-    places: Mapping[Place, Sequence[Ranked]]
-
-
-def load_board(results: Path, published: Sequence[Path] | None = None) -> Board:
-    """Read the bundles and the published numbers and rank the rows of every table."""
-    groups = read_groups(results)
-    scores, runs = with_shipped(cells_table(groups, read_published(published)), runs_table(groups))
-    by_key = {group.key: group for group in groups if group.task is not None}
-    places = {}
-    for name, regime, budget in _tables(scores):
-        task = installed_task(name)
-        assert task is not None
-        own = {key[3]: group for key, group in by_key.items() if key[:3] == (name, regime, budget)}
-        places[name, regime, budget] = rank_rows(headline_cells(scores, task, regime, budget), task, own)
-    return Board(scores, runs, by_key, places)
-
-
-def _tables(scores: pd.DataFrame) -> list[Place]:
-    """Return the tables: by task and regime, the largest budget first."""
-    shown = scores[scores["kind"].isin(COMPETING) & (scores["metric"] != "")]
-    places = {(row.task, row.regime, row.budget) for row in shown[["task", "regime", "budget"]].itertuples()}
-
-    def order(place: Any) -> tuple[Any, ...]:
-        task = installed_task(place[0])
-        assert task is not None
-        return place[0], list(task.regimes).index(place[1]), -task.budgets.get(place[2], 0), place[2]
-
-    return sorted(places, key=order)
+TABLES, PLOTS, VERSIONS = "tables", "plots", "versions.json"
 
 
 def write_board(results: Path, board: Path, published: Sequence[Path] | None = None) -> list[Path]:
-    """Write the tables and plots below ``results`` and the Markdown file ``board``; return every file written.
+    """Write tables and plots below ``results`` and the Markdown file ``board``; return every file written.
 
-    Figures of earlier boards that no longer have a table are removed. Raises ``UserError`` for a damaged bundle, for
-    bundles that contradict each other, and for a run that beats an exact bound.
+    ``published`` replaces the installed packages' ``published.csv``. Figures that no table has any more are removed.
+    Raises ``UserError`` for a damaged bundle, for bundles that contradict each other, and for a run that beats an exact
+    bound.
     """
-    return _publish(load_board(results, published), results, board, results, board)
+    written = _publish(load_board(results, published), results, board, results, board)
+    for path in _figures(results):
+        if path not in written:
+            path.unlink()
+    return written
 
 
 def check_board(results: Path, board: Path, published: Sequence[Path] | None = None) -> list[str]:
-    """Return the files that ``write_board`` would change, add or remove, as shown to a user; empty if none.
+    """Return the files that ``write_board`` would change, add or remove; empty if the board is up to date.
 
-    Plots are compared only under the plotting versions that drew them: ``results/plots/versions.json``.
+    Plots are compared only under the plotting versions that drew them, as ``results/plots/versions.json`` has them.
     """
     with tempfile.TemporaryDirectory() as scratch:
         fresh = Path(scratch)
-        _publish(load_board(results, published), results, board, fresh, fresh / board.name)
-        pairs = [(board, fresh / board.name)]
-        pairs += _pairs(results / "tables", fresh / "tables", "*.csv")
-        if _recorded(results) == plotting_versions():
-            pairs += _pairs(results / "plots", fresh / "plots", FIGURES)
-        return [str(old) for old, new in pairs if _bytes(old) != _bytes(new)]
+        written = _publish(load_board(results, published), results, board, fresh, fresh / "board.md")
+        pairs = {path: results / path.relative_to(fresh) for path in written} | {fresh / "board.md": board}
+        if _bytes(results / PLOTS / VERSIONS) == _bytes(fresh / PLOTS / VERSIONS):
+            pairs |= {fresh / path.relative_to(results): path for path in _figures(results)}
+        else:
+            pairs = {new: old for new, old in pairs.items() if new.parent.name != PLOTS}
+        return sorted(str(old) for new, old in pairs.items() if _bytes(old) != _bytes(new))
 
 
-def _pairs(old: Path, new: Path, pattern: str) -> list[tuple[Path, Path]]:
-    names = {path.name for folder in (old, new) for path in folder.glob(pattern)}
-    return [(old / name, new / name) for name in sorted(names)]
+def _figures(results: Path) -> list[Path]:
+    """Return the figures that some board drew."""
+    return [path for kind in FIGURES for path in sorted((results / PLOTS).glob(f"*-{kind}.svg"))]
 
 
 def _bytes(path: Path) -> bytes | None:
     return path.read_bytes() if path.exists() else None
+
+
+def _publish(content: Board, results: Path, board: Path, into: Path, page: Path) -> list[Path]:
+    """Write tables and plots below ``into`` and the Markdown to ``page``, linked as if at their own place."""
+    ranks = ranks_table({contest.key: (contest.task, rows) for contest, rows in content.contests.items()})
+    files = {
+        into / TABLES / "scores.csv": csv_bytes(content.scores),
+        into / TABLES / "runs.csv": csv_bytes(content.runs),
+        into / TABLES / "ranks.csv": csv_bytes(ranks),
+        into / PLOTS / VERSIONS: (json.dumps(plotting_versions(), indent=1) + "\n").encode(),
+    }
+    drawn = [path for contest in content.contests for path in figures(content, contest, into / PLOTS)]
+    files[page] = render(content, results, board).encode()
+    for path, data in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return [*files, *drawn]
+
+
+def render(content: Board, results: Path, board: Path) -> str:
+    """Return the Markdown of a board that lies at ``board``; its links lead to files below ``results``."""
+    environment = Environment(
+        loader=PackageLoader("harness"), undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True
+    )
+
+    def link(*parts: str) -> str:
+        return Path(os.path.relpath(results.joinpath(*parts), board.parent)).as_posix()
+
+    return environment.get_template("leaderboard.md.j2").render(
+        mean_rule=MEAN_RULE,
+        tape_rule=TAPE_RULE,
+        kinds=KINDS,
+        tables=link(TABLES),
+        suites=[_suite(content, suite, link) for suite in sorted(set(content.scores["suite"]))],
+        unshown=list(doubts(content)),
+    )
+
+
+def _suite(content: Board, suite: str, link: Any) -> dict[str, Any]:
+    """Return what the template shows of one suite."""
+    tables = []
+    for contest in content.contests:
+        if contest.task.suite == suite:
+            section = SectionWriter(content, contest).section()
+            pictures = [
+                {
+                    "text": f"{contest.task.name}, {contest.budget}: {what}",
+                    "path": link(PLOTS, f"{contest.slug}-{kind}.svg"),
+                }
+                for kind, (what, _) in FIGURES.items()
+            ]
+            tables.append({**vars(section), "figures": pictures})
+    other = content.scores[(content.scores["suite"] == suite) & (content.scores["kind"] == "published")]
+    foreign = [cell for cell in records(other) if installed_task(cell.task) is None]
+    return {"name": suite, "tables": tables, "elsewhere": elsewhere(foreign) if foreign else ""}
+
+
+__all__ = ["check_board", "collect", "render", "write_board"]

@@ -103,6 +103,7 @@ def show(name: str, n: int) -> None:
         (
             {
                 "metric": m.name,
+                "title": m.title,
                 "unit": m.unit,
                 "better": m.direction or "-",
                 "solved": m.solved or "-",

@@ -8,7 +8,7 @@ _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 def number(value: float, unit: str = "") -> str:
-    """Return a number as the board shows it: shares to three decimals, counts and FLOPs with a prefix, else 3 digits."""
+    """Return a number as the board shows it: shares to three decimals, counts with a prefix, else three digits."""
     if math.isnan(value):
         return DASH
     if unit == "share":
@@ -18,15 +18,16 @@ def number(value: float, unit: str = "") -> str:
             if abs(value) >= size:
                 return f"{value / size:.3g} {prefix}"
         return f"{value:.0f}"
+    if 0 < abs(value) < 0.0005:
+        return "<0.001" if value > 0 else ">-0.001"
     decimals = next((d for bound, d in ((100, 0), (10, 1), (1, 2)) if abs(value) >= bound), 3)
     return f"{value:.{decimals}f}"
 
 
 def interval(mean: float, low: float, high: float, unit: str = "") -> str:
-    """Return a mean with its interval in parentheses, where it has one."""
-    if math.isnan(mean) or math.isnan(low):
-        return number(mean, unit)
-    return f"{number(mean, unit)} ({number(low, unit)}–{number(high, unit)})"
+    """Return a mean with its interval in parentheses, where it has one that the digits shown can tell from the mean."""
+    shown, ends = number(mean, unit), (number(low, unit), number(high, unit))
+    return shown if DASH in (shown, *ends) or ends == (shown, shown) else f"{shown} ({ends[0]}–{ends[1]})"
 
 
 def escape(text: str) -> str:
@@ -34,6 +35,11 @@ def escape(text: str) -> str:
     for char in "\\|*_`<>[]":
         text = text.replace(char, f"\\{char}")
     return " ".join(text.split())
+
+
+def code(text: str) -> str:
+    """Return ``text`` as code that stays in its cell of a table."""
+    return "`" + " ".join(text.replace("`", "'").replace("|", "\\|").split()) + "`"
 
 
 class Notes:

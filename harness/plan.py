@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.errors import UserError
-from harness.execution import PlannedRun
+from harness.execution import PlannedRun, isolated
 from harness.model import applies, build, get_model
 from harness.recipe import Recipe, match_recipes, override
 from harness.registry import match_tasks
@@ -88,7 +88,8 @@ def make_plan(
             resolved = changed.resolve(one)
             for name in regimes:
                 one.regime(name)
-                build(model, one.spec(name), resolved.hyperparameters, resolved.row)
+                with isolated():  # refuses wrong hyperparameters before anything is trained
+                    build(model, one.spec(name), resolved.hyperparameters, resolved.row)
                 plan.runs += [
                     PlannedRun(source, one, name, resolved, identify(one, name, resolved, budget, seed))
                     for seed in seeds

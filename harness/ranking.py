@@ -4,11 +4,11 @@ import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from harness.cells import COMPETING, split_size
 from harness.families.base import Stored
 from harness.groups import Group, Member
 from harness.results import read_file
@@ -34,75 +34,62 @@ class Ranked:
 
 def rule(task: Task) -> str:
     """Return what the rows of a task are ordered by, in words."""
-    return TAPE_RULE if _by_solved_rate(task) else MEAN_RULE
+    return TAPE_RULE if ranks_by_solved_rate(task) else MEAN_RULE
 
 
-def _by_solved_rate(task: Task) -> bool:
+def ranks_by_solved_rate(task: Task) -> bool:
+    """Return whether the share of solved seeds ranks before the score: training on tapes succeeds or fails."""
     return task.family.name == "tape"
 
 
-def headline_cells(scores: pd.DataFrame, task: Task, regime: str, budget: str) -> pd.DataFrame:
-    """Return the headline cells of one table's competing rows on the first test, one line a row, by row."""
-    test = task.regime(regime).tests[0]
-    table = scores[
-        (scores["task"] == task.name)
-        & (scores["regime"] == regime)
-        & (scores["budget"] == budget)
-        & scores["kind"].isin(COMPETING)
-    ]
-    size = split_size(task, test)
-    whole = table["size"].isna() if math.isnan(size) else table["size"] == size
-    found = table[(table["split"] == test) & (table["metric"] == task.headline.name) & whole]
-    return found.sort_values("row", kind="stable")
-
-
-def rank_rows(cells: pd.DataFrame, task: Task, groups: Mapping[str, Group]) -> list[Ranked]:
+def rank_rows(cells: Sequence[Any], task: Task, groups: Mapping[str, Group]) -> list[Ranked]:
     """Return the places of one table's rows, best first.
 
-    ``cells`` are its ``headline_cells``; ``groups`` hold the runs of the rows that have predictions here. Rows are
-    ordered by the task's ``rule``, those with a failed seed behind all others; rows without a score come last, without
-    a rank. A row shares the leader's rank if nothing tells them apart: neither has a failed seed, or both have; their
-    solved rates are equal where these rank; and the bootstrap interval of the difference includes 0.
+    ``cells`` are its headline cells on the first test, one a row; ``groups`` hold the runs of the rows that have
+    predictions here. Rows are ordered by the task's ``rule``, those with a failed seed behind all others; rows without
+    a score come last, without a rank. A row shares the leader's rank if nothing tells them apart: neither has a failed
+    seed, or both have; their solved rates are equal where these rank; and the bootstrap interval of the difference
+    includes 0.
     """
-    lines = [line for _, line in cells.iterrows()]
-    scored = sorted((line for line in lines if not math.isnan(line["mean"])), key=lambda line: _order(line, task))
+    named = sorted(cells, key=lambda cell: cell.row)
+    scored = sorted((cell for cell in named if not math.isnan(cell.mean)), key=lambda cell: _order(cell, task))
+    rest = [Ranked(cell.row, None) for cell in named if math.isnan(cell.mean)]
     if not scored:
-        return [Ranked(line["row"], None) for line in lines]
+        return rest
     leader = scored[0]
-    compared = _compare(leader["row"], [line["row"] for line in scored], task, groups)
+    compared = _compare(leader.row, [cell.row for cell in scored[1:]], task, groups)
 
-    def tied(line: pd.Series) -> bool:
-        comparison = compared.get(line["row"])
-        alike = _order(line, task)[:-1] == _order(leader, task)[:-1]
-        return line["row"] == leader["row"] or (alike and comparison is not None and not comparison.separated)
+    def tied(cell: Any) -> bool:
+        comparison = compared.get(cell.row)
+        alike = _order(cell, task)[:-1] == _order(leader, task)[:-1]
+        return cell is leader or (alike and comparison is not None and not comparison.separated)
 
-    scored.sort(key=lambda line: not tied(line))  # stable: the order within and without the leader's rank stays
+    scored.sort(key=lambda cell: not tied(cell))  # stable: within and behind the leader's rank the order stays
     ranked: list[Ranked] = []
-    for place, line in enumerate(scored, start=1):
-        same = place > 1 and _order(line, task) == _order(scored[place - 2], task)
-        rank = 1 if tied(line) else ranked[-1].rank if same else place
-        ranked.append(Ranked(line["row"], rank, tied(line) and line["row"] != leader["row"], compared.get(line["row"])))
-    return ranked + [Ranked(line["row"], None) for line in lines if math.isnan(line["mean"])]
+    for place, cell in enumerate(scored, start=1):
+        equal = place > 1 and _order(cell, task) == _order(scored[place - 2], task)
+        rank = 1 if tied(cell) else ranked[-1].rank if equal else place
+        ranked.append(Ranked(cell.row, rank, tied(cell) and cell is not leader, compared.get(cell.row)))
+    return ranked + rest
 
 
-def _order(line: pd.Series, task: Task) -> tuple[float, ...]:
+def _order(cell: Any, task: Task) -> tuple[float, ...]:
     """Return the sort key of a scored row, smaller is better; the last part is the score itself."""
     sign = -1 if task.headline.direction == "max" else 1
-    failed = float(line["n_failed"] > 0)
-    if _by_solved_rate(task):
-        return failed, -line["solved_rate"], sign * line["median"]
-    return failed, sign * line["mean"]
+    failed = float(cell.n_failed > 0)
+    if ranks_by_solved_rate(task):
+        return failed, -cell.solved_rate, sign * cell.median
+    return failed, sign * cell.mean
 
 
 def _compare(leader: str, rows: Sequence[str], task: Task, groups: Mapping[str, Group]) -> dict[str, Comparison]:
-    """Return the bootstrap comparison to the leader of every other row, where both have predictions here."""
-    centre: Centre = "median" if _by_solved_rate(task) else "mean"
-    if leader not in groups or len(rows) < 2:
+    """Return the bootstrap comparison of every other row to the leader, where both have predictions here."""
+    centre: Centre = "median" if ranks_by_solved_rate(task) else "mean"
+    own = [row for row in rows if row in groups]
+    if leader not in groups or not own:
         return {}
     first = _resampled(groups[leader], task, centre)
-    return {
-        row: difference(_resampled(groups[row], task, centre), first) for row in rows if row != leader and row in groups
-    }
+    return {row: difference(_resampled(groups[row], task, centre), first) for row in own}
 
 
 def _resampled(group: Group, task: Task, centre: Centre) -> Resampled:
@@ -125,22 +112,12 @@ def stored_split(member: Member, split: str) -> Stored:
         return {name[len(prefix) :]: archive[name] for name in archive.files if name.startswith(prefix)}
 
 
-def ranks_table(places: Mapping[tuple[str, str, str], Sequence[Ranked]], rules: Mapping[str, str]) -> pd.DataFrame:
-    """Return ``ranks.csv`` from the places of every table, keyed by task, regime and budget; ``rules`` by task."""
-    lines = [
-        {
-            "task": task,
-            "regime": regime,
-            "budget": budget,
-            "row": ranked.row,
-            "rank": ranked.rank,
-            "tied": ranked.tied,
-            "difference": ranked.comparison.difference if ranked.comparison else math.nan,
-            "low": ranked.comparison.low if ranked.comparison else math.nan,
-            "high": ranked.comparison.high if ranked.comparison else math.nan,
-            "rule": rules[task],
-        }
-        for (task, regime, budget), rows in places.items()
-        for ranked in rows
-    ]
+def ranks_table(contests: Mapping[tuple[str, str, str], tuple[Task, Sequence[Ranked]]]) -> pd.DataFrame:
+    """Return ``ranks.csv`` from the rows of every table, keyed by task, regime and budget."""
+    lines = []
+    for key, (task, rows) in contests.items():
+        for ranked in rows:
+            found = ranked.comparison or Comparison(math.nan, math.nan, math.nan)
+            numbers = (found.difference, found.low, found.high)
+            lines.append((*key, ranked.row, ranked.rank, "yes" if ranked.tied else "", *numbers, rule(task)))
     return pd.DataFrame(lines, columns=list(RANK_COLUMNS)).astype({"rank": "Int64"})

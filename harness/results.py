@@ -207,14 +207,16 @@ def write_bundle(
     sealed = sealed.model_copy(update={"checksum": _seal(sealed)})
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=".tmp-", dir=target.parent))
+        for leftover in target.parent.glob(f".tmp-{target.name}-*"):  # of a process that was killed while it wrote
+            shutil.rmtree(leftover, ignore_errors=True)
+        scratch = Path(tempfile.mkdtemp(prefix=f".tmp-{target.name}-", dir=target.parent))
         try:
             for name, data in {**files, "run.json": _text(sealed).encode()}.items():
                 (scratch / name).write_bytes(data)
             scratch.chmod(0o755)
             with FileLock(results / ".lock"):
                 if target.exists():
-                    old = Path(tempfile.mkdtemp(prefix=".tmp-", dir=target.parent))
+                    old = Path(tempfile.mkdtemp(prefix=f".tmp-{target.name}-", dir=target.parent))
                     os.replace(target, old / "replaced")
                     os.replace(scratch, target)
                     shutil.rmtree(old)

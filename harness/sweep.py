@@ -49,6 +49,8 @@ def _in_workers(runs: Sequence[PlannedRun], results: Path, workers: int, force: 
     """Run in ``workers`` Ray processes of one thread each; a process serves many runs, so imports are paid once."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    os.environ.setdefault("RAY_DEDUP_LOGS", "0")
+    os.environ.setdefault("RAY_COLOR_PREFIX", "0")
     import ray
 
     def remote(source: str, regime: str, recipe: dict[str, Any], identity: dict[str, Any]) -> Done | UserError:

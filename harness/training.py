@@ -194,7 +194,7 @@ class Harness(pl.Callback):
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         """Add up the loss, without waiting for its value."""
-        loss = outputs["loss"] if isinstance(outputs, dict) else outputs
+        loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
         if not isinstance(loss, torch.Tensor):
             name = type(pl_module).__name__
             raise UserError(f"{name}.training_step returned a {type(loss).__name__}; return the loss, a scalar tensor")
@@ -228,12 +228,12 @@ class Harness(pl.Callback):
             outcome.best_weights = {name: tensor.detach().clone() for name, tensor in pl_module.state_dict().items()}
         if self.mirror is not None:
             self.mirror.log({"training_loss": loss, f"validation_{self.task.headline.name}": value}, step)
-        self.progress.note(f"{examples:,} examples  loss {loss:.4g}  {self.task.headline.title} {value:.4g}")
         if outcome.diverged is None:
             self.loader.position = outcome.position
             self.checkpoints.save(self.checkpoints.last, trainer.save_checkpoint)
         else:
             trainer.should_stop = True
+        self.progress.note(f"{examples:,} examples  loss {loss:.4g}  {self.task.headline.title} {value:.4g}")
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
         """Remember a Ctrl-C, which Lightning turns into ``sys.exit(1)``."""

@@ -1,0 +1,30 @@
+"""The figures of one table of the board, as SVG files that are the same on every run."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from harness.plots import by_size, cost, learning
+from harness.plots.style import plotting_versions, svg, themed
+from harness.standings import Board, Contest
+
+FIGURES: dict[str, tuple[str, Callable[[Board, Contest], Figure]]] = {
+    "size": ("score against size", by_size.draw),
+    "learning": ("validation score against training examples", learning.draw),
+    "cost": ("score against cost", cost.draw),
+}
+"""Kind of figure by the end of its file's name: what it shows, and how it is drawn."""
+
+
+def figures(board: Board, contest: Contest, folder: Path) -> list[Path]:
+    """Draw the figures of one table into ``folder`` and return the files in the order of ``FIGURES``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {folder / f"{contest.slug}-{kind}.svg": draw for kind, (_, draw) in FIGURES.items()}
+    with themed():
+        for path, draw in files.items():
+            path.write_bytes(svg(draw(board, contest)))
+    return list(files)
+
+
+__all__ = ["FIGURES", "figures", "plotting_versions"]

@@ -1,0 +1,135 @@
+"""Score against size: inside the training range and up the ladder."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from harness.cells import records
+from harness.groups import Group
+from harness.metrics import Metric
+from harness.plots.style import (
+    GREY,
+    Style,
+    label,
+    legend,
+    mark_undefined,
+    panels,
+    reference_style,
+    score_axis,
+    style_of,
+    thin_lines,
+)
+from harness.ranking import ranks_by_solved_rate
+from harness.results import REFERENCE_BUDGET
+from harness.standings import Board, Contest
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One row's scores by size, ``(sizes,)`` each, NaN where undefined or unsupported; ``n`` examples a point."""
+
+    size: np.ndarray
+    mean: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    n: np.ndarray
+    split: list[str]
+
+
+def curves(board: Board, contest: Contest) -> dict[tuple[str, str, str], Curve]:
+    """Return the curves of a table by budget (its own or ``reference``), row and metric.
+
+    One point a size: where the ladder repeats a size of the first test, the ladder's own stands.
+    """
+    scores = board.scores
+    chosen = scores[
+        (scores["task"] == contest.task.name)
+        & (scores["regime"] == contest.regime)
+        & scores["budget"].isin([contest.budget, REFERENCE_BUDGET])
+        & scores["size"].notna()
+        & ~scores["status"].isin(["published", "missing"])
+    ]
+    order = {split: index for index, split in enumerate(contest.task.regime(contest.regime).tests)}
+    points: dict[tuple[str, str, str], dict[float, Any]] = {}
+    for cell in sorted(records(chosen), key=lambda cell: order.get(cell.split, -1)):
+        points.setdefault((cell.budget, cell.row, cell.metric), {})[cell.size] = cell
+    return {key: _curve([cells[size] for size in sorted(cells)]) for key, cells in points.items()}
+
+
+def _curve(cells: list[Any]) -> Curve:
+    """Return the curve of ``cells`` in order of size; one that was not measured has no examples."""
+    n = np.array([0 if pd.isna(cell.n_examples) else cell.n_examples for cell in cells])
+    size, mean, low, high = np.array([(cell.size, cell.mean, cell.low, cell.high) for cell in cells], float).T
+    return Curve(size, mean, low, high, n, [cell.split for cell in cells])
+
+
+def draw(board: Board, contest: Contest) -> Figure:
+    """Return the figure: a panel a plotted metric, a line a row, its t interval as a band."""
+    lines = curves(board, contest)
+    figure, axes = panels(len(contest.task.plotted))
+    counts: set[int] = set()
+    for axis, name in zip(axes, contest.task.plotted, strict=True):
+        drawn = list(_panel(axis, board, contest, contest.task.metric(name), lines))
+        score_axis(axis, contest.task.metric(name), np.concatenate([c.mean for c in drawn]) if drawn else np.empty(0))
+        axis.set_xlabel(contest.task.size_name)
+        counts |= {int(n) for c in drawn for n in c.n if n}
+    legend(figure, axes[0], _caption(contest, counts))
+    return figure
+
+
+def _caption(contest: Contest, counts: set[int]) -> str:
+    n = f"{min(counts)}–{max(counts)}" if len(counts) > 1 else "".join(map(str, counts))
+    seeds = "; thin: each seed" if ranks_by_solved_rate(contest.task) else ""
+    return f"line: mean over seeds; band: 95 % t interval{seeds}; shaded: sizes trained on; {n} examples a point"
+
+
+def _panel(
+    axis: Axes, board: Board, contest: Contest, metric: Metric, lines: dict[tuple[str, str, str], Curve]
+) -> Iterator[Curve]:
+    """Draw one metric and yield what was drawn."""
+    sizes = contest.task.load(contest.test).sizes
+    axis.axvspan(float(sizes.min()), float(sizes.max()), color="#f2f2f2", zorder=0)
+    for ranked in board.contests[contest]:
+        if (line := lines.get((contest.budget, ranked.row, metric.name))) is not None:
+            group = board.row(contest, ranked.row)
+            _draw_row(axis, line, style_of(ranked.row), label(group) if group else ranked.row)
+            if group is not None and ranks_by_solved_rate(contest.task):
+                _draw_seeds(axis, line, style_of(ranked.row), group, metric)
+            yield line
+    for index, row in enumerate(contest.task.references()):
+        if (line := lines.get((REFERENCE_BUDGET, row, metric.name))) is not None:
+            axis.plot(line.size, line.mean, label=row, **reference_style(index))
+            yield line
+    if metric is contest.task.headline and metric.solved is not None:
+        _draw_threshold(axis, metric.solved)
+
+
+def _draw_row(axis: Axes, line: Curve, style: Style, name: str) -> None:
+    """Draw a row's mean with its band; crosses at the foot where it has no value."""
+    look: dict[str, Any] = {"color": style.colour, "linestyle": style.dashes, "marker": style.marker, "zorder": 3}
+    every = max(1, len(line.size) // 12)
+    axis.plot(line.size, line.mean, **look, linewidth=1.6, markersize=4, markevery=every, label=name)
+    axis.fill_between(line.size, line.low, line.high, color=style.colour, alpha=0.15, linewidth=0, zorder=2)
+    mark_undefined(axis, line.size[np.isnan(line.mean)].tolist(), style.colour)
+
+
+def _draw_seeds(axis: Axes, line: Curve, style: Style, group: Group, metric: Metric) -> None:
+    """Draw each seed thin at the points of ``line``: where runs succeed or fail, a mean describes none of them."""
+    seeds = []
+    for member in group.members:
+        values = {(score.split, score.size): score.values.get(metric.name) for score in member.run.scores}
+        own = [values.get((split, float(size))) for split, size in zip(line.split, line.size, strict=True)]
+        seeds.append((line.size, np.array([np.nan if value is None else value for value in own])))
+    thin_lines(axis, seeds, style, zorder=2.5)
+
+
+def _draw_threshold(axis: Axes, solved: float) -> None:
+    axis.axhline(solved, color=GREY, linewidth=0.7, linestyle=":", zorder=1)
+    look: dict[str, Any] = {"ha": "right", "va": "bottom", "fontsize": 7, "color": GREY}
+    at: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "xytext": (0, 1), "textcoords": "offset points"}
+    axis.annotate(f"solved: {solved:g}", (1, solved), **at, **look)

@@ -1,0 +1,70 @@
+"""Score against what it cost: seconds of a run, and FLOPs of all its training examples."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+from harness.groups import Group
+from harness.markdown import number
+from harness.plots.style import label, legend, mark_undefined, panels, score_axis, style_of
+from harness.standings import Board, Contest
+
+AXES = {"seconds": "seconds a run", "flops": "forward FLOPs of all training examples"}
+
+
+@dataclass(frozen=True)
+class Spent:
+    """The costs and the headline of every seed of a row, ``(seeds,)`` each; NaN where not known."""
+
+    seconds: np.ndarray
+    flops: np.ndarray
+    score: np.ndarray
+
+
+def spent(group: Group, contest: Contest) -> Spent:
+    """Return what the seeds of a row spent and reached; a seed without a cost is not in it."""
+    known = [(member.run, member.run.cost) for member in group.members if member.run.cost is not None]
+    return Spent(
+        np.array([cost.seconds for _, cost in known]),
+        np.array([math.nan if cost.flops is None else cost.flops * cost.examples for _, cost in known]),
+        np.array([contest.score(run) for run, _ in known]),
+    )
+
+
+def draw(board: Board, contest: Contest) -> Figure:
+    """Return the figure: a panel a kind of cost, a large marker a row's mean, a small one each seed."""
+    figure, axes = panels(len(AXES))
+    groups = [group for ranked in board.contests[contest] if (group := board.row(contest, ranked.row)) is not None]
+    rows = [(group, spent(group, contest)) for group in groups]
+    for axis, (name, title) in zip(axes, AXES.items(), strict=True):
+        axis.set_xscale("log")
+        for group, costs in rows:
+            _row(axis, group, getattr(costs, name), costs.score)
+        score_axis(axis, contest.task.headline, np.concatenate([np.empty(0), *(costs.score for _, costs in rows)]))
+        axis.set_xlabel(title)
+        _cost_axis(axis)
+    axes[1].set_ylabel("")
+    legend(figure, axes[0], "large: mean over seeds; small: each seed; ×: diverged or undefined")
+    return figure
+
+
+def _cost_axis(axis: Axes) -> None:
+    """Label 1, 2 and 5 of each decade where few decades are shown, else 1 alone; leave room at both ends."""
+    low, high = axis.get_xlim()
+    axis.set_xlim(low / 1.15, high * 1.15)
+    axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high / low < 100 else (1.0,)))
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value, "count")))
+    axis.xaxis.set_minor_locator(NullLocator())
+
+
+def _row(axis: Axes, group: Group, cost: np.ndarray, score: np.ndarray) -> None:
+    style, known = style_of(group.first.identity.row), ~np.isnan(cost) & ~np.isnan(score)
+    look = {"color": style.colour, "marker": style.marker, "linestyle": "none"}
+    axis.plot(cost[known], score[known], **look, markersize=3, alpha=0.5)
+    mark_undefined(axis, cost[~np.isnan(cost) & np.isnan(score)].tolist(), style.colour)
+    mean = (cost[known].mean(), score[known].mean()) if known.any() else (math.nan, math.nan)
+    axis.plot(*mean, **look, markersize=8, markeredgecolor="white", label=label(group))

@@ -1,0 +1,209 @@
+"""One table of the board as Markdown: its rows, its costs, its notes."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from harness.cells import split_size
+from harness.markdown import DASH, Notes, code, escape, interval, number, table
+from harness.metrics import Metric
+from harness.ranking import Ranked, ranks_by_solved_rate
+from harness.results import REFERENCE_BUDGET
+from harness.standings import Board, Contest
+from harness.task import Task
+
+LADDER_SHOWN = 4
+"""Most sizes of the ladder in a table; the figure has them all."""
+
+ARROWS = {"max": " ↑", "min": " ↓", None: ""}
+BOUNDS = {"exact": "exact bound", "expected": "expected value", "none": "no bound"}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row of a table: competing (``ranked``), reference or published alone; ``budget`` names its cells."""
+
+    row: str
+    budget: str
+    ranked: Ranked | None = None
+
+
+@dataclass(frozen=True)
+class Section:
+    """A table of the board in Markdown."""
+
+    title: str
+    about: str
+    scores: str
+    costs: str
+    notes: list[str]
+
+
+def ladder(task: Task, regime: str) -> list[tuple[str, float]]:
+    """Return the tests beyond the first one's sizes with their size, at most ``LADDER_SHOWN``, evenly chosen."""
+    first, *others = task.regime(regime).tests
+    largest = task.load(first).sizes.max()
+    beyond = [(split, size) for split in others if (size := split_size(task, split)) > largest]
+    chosen = np.unique(np.linspace(0, len(beyond) - 1, min(LADDER_SHOWN, len(beyond))).round().astype(int))
+    return [beyond[index] for index in chosen]
+
+
+def lines(board: Board, contest: Contest) -> list[Line]:
+    """Return the rows of a table: competing ones best first, references, then published numbers without a run."""
+    ranked = [Line(each.row, contest.budget, each) for each in board.contests[contest]]
+    references = [Line(row, REFERENCE_BUDGET) for row in contest.task.references()]
+    published = {
+        key[3]: Line(key[3], key[2])
+        for key, cell in board.cells.items()
+        if key[:2] == contest.key[:2] and cell.kind == "published"
+    }
+    known = {line.row for line in ranked}
+    return ranked + references + [line for row, line in published.items() if row not in known]
+
+
+class SectionWriter:
+    """Writes one table; collects the notes of its cells on the way."""
+
+    def __init__(self, board: Board, contest: Contest) -> None:
+        self.board, self.contest, self.task = board, contest, contest.task
+        self.notes = Notes()
+        self.lines = lines(board, contest)
+        self.ladder = ladder(contest.task, contest.regime)
+
+    def section(self) -> Section:
+        """Return the whole section."""
+        scores, costs = self.scores(), self.costs()
+        return Section(self.title(), self.about(), scores, costs, self.notes.lines())
+
+    def title(self) -> str:
+        """Return task, regime (where there are several) and budget."""
+        regime = f" · {self.contest.regime}" if len(self.task.regimes) > 1 else ""
+        return f"{self.task.name}{regime} · {self.contest.budget}"
+
+    def about(self) -> str:
+        """Return one line on examples, tests and metric signatures."""
+        examples, test = self.task.budgets.get(self.contest.budget), self.task.load(self.contest.test)
+        parts = [f"{number(examples, 'count')} training examples" if examples else ""]
+        parts.append(f"test: {len(test)} examples, {self.task.size_name} {test.sizes.min()}–{test.sizes.max()}")
+        if self.task.headline.solved is not None:
+            parts.append(f"solved from {self.task.headline.solved:g} {self.task.headline.unit}")
+        parts += [f"{m.title}: `{m.signature}`" for m in self.task.metrics if m.signature]
+        return "; ".join(part for part in parts if part) + "."
+
+    def scores(self) -> str:
+        """Return the table of scores."""
+        headline, median = self.task.headline, ranks_by_solved_rate(self.task)
+        header = ["rank", "row", _heading(headline)]
+        header += ["median"] * median + [_heading(metric) for metric in self.task.metrics[1:]]
+        header += [f"at {size:g}" for _, size in self.ladder]
+        header += ["solved"] * (headline.solved is not None) + ["seeds", "published"]
+        return table(header, [self.score_line(line, median) for line in self.lines], left=2)
+
+    def score_line(self, line: Line, median: bool) -> list[str]:
+        """Return one row of the table of scores."""
+        headline, test = self.task.headline, self.contest.test
+        cell = self.cell(line, test, headline)
+        shown = [self.rank(line), self.label(line), self.value(cell)]
+        shown += [number(cell.median if cell else math.nan, headline.unit)] * median
+        shown += [self.value(self.cell(line, test, metric), spread=False) for metric in self.task.metrics[1:]]
+        shown += [self.value(self.cell(line, split, headline), spread=False) for split, _ in self.ladder]
+        if headline.solved is not None:
+            shown.append(_of_seeds(cell, cell.solved_rate * _seeds(cell)) if cell else "")
+        return [*shown, _of_seeds(cell, cell.n_seeds) if cell else "", self.published(line)]
+
+    def cell(self, line: Line, split: str, metric: Metric) -> Any:
+        """Return a cell of the table, None where there is none."""
+        return self.board.cells.get((self.task.name, self.contest.regime, line.budget, line.row, split, metric.name))
+
+    def rank(self, line: Line) -> str:
+        """Return a row's rank, ``=`` where it is shared with the leader."""
+        if line.ranked is None or line.ranked.rank is None:
+            return ""
+        return f"{line.ranked.rank}{'=' if line.ranked.tied else ''}"
+
+    def label(self, line: Line) -> str:
+        """Return a row's title and name, with the marks of what is special about its runs."""
+        runs = self.runs(line)
+        title = runs["title"].iloc[0] if len(runs) else line.row
+        name = f"{escape(title)} {code(line.row)}" if title != line.row else code(line.row)
+        if line.budget == REFERENCE_BUDGET:
+            bound = BOUNDS.get(runs["bound"].iloc[0], "") if len(runs) else ""
+            return f"*{name}*{self.notes.mark(f'reference: {bound}' if bound else 'reference')}"
+        special = [f"stale: {reason}" for reason in sorted(set(runs["stale"]) - {""})]
+        special += (
+            ["not trained on the budget's number of examples"] if (runs["departs_from_budget"] != "").any() else []
+        )
+        if len(runs) and self.board.row(self.contest, line.row) is None:
+            special.append("from the installed package: its predictions are not here, so no tie is tested")
+        special += ["community row"] if (runs["kind"] == "community").any() else []
+        marks = "".join(self.notes.mark(text) for text in special)
+        return f"**{name}**{marks}" if len(runs) else name
+
+    def runs(self, line: Line) -> pd.DataFrame:
+        """Return the runs of one row."""
+        return self.board.runs_of(self.task.name, self.contest.regime, line.budget, line.row)
+
+    def value(self, cell: Any, spread: bool = True) -> str:
+        """Return a cell's mean with or without its interval, or a dash with its reason."""
+        if cell is None:
+            return DASH
+        if math.isnan(cell.mean):
+            return DASH + self.notes.mark(cell.reason or "published only")
+        shown = interval(cell.mean, cell.low, cell.high, cell.unit) if spread else number(cell.mean, cell.unit)
+        return shown + (self.notes.mark(cell.reason) if spread and cell.n_failed > 0 else "")
+
+    def published(self, line: Line) -> str:
+        """Return the published numbers of a row: the headline's alone, others with metric and split."""
+        return "; ".join(self._published(line))
+
+    def _published(self, line: Line) -> Iterator[str]:
+        for split in self.task.regime(self.contest.regime).tests:
+            for metric in self.task.metrics:
+                cell = self.cell(line, split, metric)
+                if cell is None or math.isnan(cell.published):
+                    continue
+                what = "" if metric is self.task.headline else f"{metric.title} "
+                where = "" if split == self.contest.test else f" at {split_size(self.task, split):g}"
+                yield f"{what}{number(cell.published, cell.unit)}{where}{self.notes.mark(cell.published_source)}"
+
+    def costs(self) -> str:
+        """Return the table of costs."""
+        header = ["row", "parameters", "examples", "seconds a run", "FLOPs an example", "weights scored"]
+        body = [self.cost_line(line) for line in self.lines if line.ranked is not None and len(self.runs(line))]
+        return table(header, body)
+
+    def cost_line(self, line: Line) -> list[str]:
+        """Return one row of the table of costs; means over the seeds."""
+        runs = self.runs(line)
+        units = {"parameters": "count", "examples": "count", "seconds": "s", "flops": "FLOPs"}
+        means = [number(float(runs[name].astype(float).mean()), unit) for name, unit in units.items()]
+        return [code(line.row), *means, "/".join(sorted(set(runs["checkpoint"]) - {""})) or DASH]
+
+
+def _heading(metric: Metric) -> str:
+    unit = f" ({metric.unit})" if metric.unit not in metric.title and metric.unit not in ("share", "ratio") else ""
+    return f"{metric.title}{ARROWS[metric.direction]}{unit}"
+
+
+def _seeds(cell: Any) -> int:
+    """Return how many seeds were started; none of a reference or of a number that was only published."""
+    return 0 if cell.kind in ("reference", "published") else cell.n_seeds + cell.n_failed
+
+
+def _of_seeds(cell: Any, count: float) -> str:
+    seeds = _seeds(cell)
+    return f"{count:.0f}/{seeds}" if seeds else ""
+
+
+def elsewhere(cells: Sequence[Any]) -> str:
+    """Return the table of published numbers whose task is not installed."""
+    header = ["row", "data", "metric", "value", "source"]
+    body = [
+        [code(c.row), f"{c.task} {c.split}", c.metric, number(c.published, c.unit), escape(c.published_source)]
+        for c in cells
+    ]
+    return table(header, body, left=3)

@@ -1,0 +1,117 @@
+"""All that the board shows, as data: every cell, every run, the order of each table's rows."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from harness.cells import COMPETING, cells_table, records, split_size, whole_cells
+from harness.groups import Group, installed_task, read_groups, runs_table
+from harness.published import read_published
+from harness.ranking import Ranked, rank_rows
+from harness.results import Run
+from harness.tables import with_shipped
+from harness.task import Task
+
+
+@dataclass(frozen=True)
+class Contest:
+    """One table of the board: a task, a regime and a budget."""
+
+    task: Task
+    regime: str
+    budget: str
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Task name, regime and budget."""
+        return self.task.name, self.regime, self.budget
+
+    @property
+    def test(self) -> str:
+        """The first test, which ranks."""
+        return self.task.regime(self.regime).tests[0]
+
+    def score(self, run: Run) -> float:
+        """Return a run's headline on the first test, NaN where it has none."""
+        size = split_size(self.task, self.test)
+        value = run.score(self.test, self.task.headline.name, None if math.isnan(size) else size)
+        return math.nan if value is None else value
+
+    @property
+    def slug(self) -> str:
+        """What its figures are called."""
+        return "-".join(self.key).replace("/", "-")
+
+
+@dataclass(frozen=True)
+class Board:
+    """``scores`` and ``runs`` as in their files; ``groups`` by key: runs whose numbers stand beside today's task."""
+
+    scores: pd.DataFrame
+    runs: pd.DataFrame
+    groups: Mapping[tuple[str, ...], Group]
+
+    @cached_property
+    def cells(self) -> Mapping[tuple[str, ...], Any]:
+        """The cells of splits as a whole, by task, regime, budget, row, split and metric."""
+        return whole_cells(self.scores)
+
+    @cached_property
+    def contests(self) -> Mapping[Contest, Sequence[Ranked]]:
+        """The rows of every table, best first; tables by task and regime, the largest budget first."""
+        return {contest: self._rank(contest) for contest in self._tables()}
+
+    def row(self, contest: Contest, row: str) -> Group | None:
+        """Return the runs of one row of a table, None where it has none here."""
+        return self.groups.get((*contest.key, row))
+
+    @cached_property
+    def _runs_by_key(self) -> Mapping[Any, pd.DataFrame]:
+        return dict(iter(self.runs.groupby(["task", "regime", "budget", "row"], sort=False)))
+
+    def runs_of(self, task: str, regime: str, budget: str, row: str) -> pd.DataFrame:
+        """Return the lines of ``runs.csv`` of one row of one table, none where it has no run."""
+        return self._runs_by_key.get((task, regime, budget, row), self.runs.iloc[:0])
+
+    def _tables(self) -> list[Contest]:
+        shown = self.scores[self.scores["kind"].isin(COMPETING) & (self.scores["metric"] != "")]
+        found = []
+        for line in records(shown[["task", "regime", "budget"]].drop_duplicates()):
+            task = installed_task(line.task)
+            if task is not None:
+                found.append(Contest(task, line.regime, line.budget))
+        return sorted(found, key=_reading_order)
+
+    def _rank(self, contest: Contest) -> list[Ranked]:
+        wanted = (contest.test, contest.task.headline.name)
+        cells = [c for key, c in self.cells.items() if key[:3] == contest.key and key[4:] == wanted]
+        own = {key[3]: group for key, group in self.groups.items() if key[:3] == contest.key}
+        return rank_rows(cells, contest.task, own)
+
+
+def _reading_order(contest: Contest) -> tuple[Any, ...]:
+    regimes, budgets = list(contest.task.regimes), contest.task.budgets
+    return contest.task.name, regimes.index(contest.regime), -budgets.get(contest.budget, 0), contest.budget
+
+
+def load_board(results: Path, published: Sequence[Path] | None = None) -> Board:
+    """Read the bundles below ``results/runs`` and the published numbers (None: those of the installed packages).
+
+    Raises ``UserError`` for a damaged bundle, for bundles that contradict each other, and for a run that beats an exact
+    bound.
+    """
+    groups = read_groups(results)
+    scores, runs = with_shipped(cells_table(groups, read_published(published)), runs_table(groups))
+    return Board(scores, runs, {group.key: group for group in groups if group.task is not None})
+
+
+def doubts(board: Board) -> Iterator[str]:
+    """Yield one line for every row that is in ``scores.csv`` but on no table."""
+    unverified = board.scores[board.scores["status"] == "unverified"]
+    for cell in records(unverified):
+        yield f"{cell.row} on {cell.task}:{cell.regime}, {cell.budget}: {cell.reason}"

@@ -1,0 +1,33 @@
+"""What every test gets: one thread, a cache of its own, no tracking server, and the same drawn examples always."""
+
+import tempfile
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import HealthCheck, configuration, settings
+
+configuration.set_hypothesis_home_dir(Path(tempfile.gettempdir()) / "readhead-hypothesis")
+settings.register_profile(
+    "readhead",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    max_examples=60,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("readhead")
+
+
+@pytest.fixture(autouse=True)
+def alone(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep tests off the user's cache and tracking store, and on one thread."""
+    torch.set_num_threads(1)
+    monkeypatch.setenv("READHEAD_CACHE", str(tmp_path_factory.mktemp("cache")))
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+
+
+@pytest.fixture(scope="session")
+def models() -> Path:
+    """The folder of model files that tests name."""
+    return Path(__file__).parent / "models"

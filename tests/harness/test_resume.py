@@ -1,0 +1,122 @@
+"""A run killed with ``kill -9`` at any moment goes on, by the same command, to identical predictions."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.results import find_bundles, read_arrays, read_run
+
+MODEL = '''
+import time
+import torch, pytorch_lightning as pl
+from torch import nn
+from harness.families.tape import Prediction
+
+class Slow(pl.LightningModule):
+    """Small, with dropout and momentum, and slow enough to be caught."""
+    families, version = ("tape",), 1
+
+    def __init__(self, spec):
+        super().__init__()
+        self.map = nn.Sequential(nn.Linear(spec.input_channels, 16), nn.Dropout(0.3), nn.Linear(16, spec.output_bits))
+
+    def training_step(self, batch, batch_idx):
+        time.sleep(0.01)
+        return nn.functional.binary_cross_entropy_with_logits(self.map(batch.inputs.inputs), batch.targets.bits)
+
+    def predict_step(self, inputs, batch_idx=0):
+        if not self.training and self.global_step >= 64:
+            time.sleep(0.1)  # the scoring of the tests is long enough to be killed in, too
+        return Prediction(self.map(inputs.inputs))
+
+    def configure_optimizers(self):
+        return torch.optim.Adam(self.parameters(), lr=1e-2)
+'''
+
+
+def command(folder: Path) -> list[str]:
+    arguments = ["run", "slow.py:Slow", "--task", "ntm/copy", "--budget", "smoke", "--seeds", "0", "--no-mlflow"]
+    return [sys.executable, "-m", "harness.cli", *arguments, "--set", "batch_size=16"]
+
+
+def environment(folder: Path) -> dict[str, str]:
+    return {**os.environ, "READHEAD_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+
+
+def finish(folder: Path) -> str:
+    done = subprocess.run(
+        command(folder), cwd=folder, env=environment(folder), capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def predictions(folder: Path) -> dict[str, bytes]:
+    (bundle,) = find_bundles(folder / "results")
+    run = read_run(bundle)
+    return {split: arrays["logits"].tobytes() for split, arrays in read_arrays(bundle, run).items()}
+
+
+def kill_when(folder: Path, moment: Callable[[str], bool]) -> None:
+    """Start the run and kill it with SIGKILL as soon as a line of its output satisfies ``moment``."""
+    process = subprocess.Popen(
+        command(folder), cwd=folder, env=environment(folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if moment(line):
+            break
+    process.send_signal(signal.SIGKILL)
+    assert process.wait(timeout=30) == -signal.SIGKILL, "the run ended before it could be killed"
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory) -> dict[str, bytes]:
+    folder = tmp_path_factory.mktemp("whole")
+    (folder / "slow.py").write_text(MODEL)
+    finish(folder)
+    return predictions(folder)
+
+
+@pytest.mark.parametrize("share", ["6%", "50%", "100%"], ids=["first segment", "middle", "while the tests are scored"])
+def test_kill_9_and_the_same_command_again(tmp_path, uninterrupted, share):
+    (tmp_path / "slow.py").write_text(MODEL)
+    kill_when(tmp_path, lambda line: f" {share}  " in line)
+    assert list(find_bundles(tmp_path / "results")) == []
+    again = finish(tmp_path)
+    if share != "100%":
+        assert " 100%  " in again
+    assert f" {share}  " not in again, "it began again instead of going on"
+    assert predictions(tmp_path) == uninterrupted
+
+
+def test_ctrl_c_exits_with_130_and_goes_on(tmp_path, uninterrupted):
+    (tmp_path / "slow.py").write_text(MODEL)
+    process = subprocess.Popen(
+        command(tmp_path),
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if " 25%  " in line:
+            break
+    time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "goes on from the last checkpoint" in errors
+    assert "Traceback" not in errors
+    assert not list(tmp_path.rglob("run.json"))
+    assert not list(tmp_path.rglob(".tmp-*"))
+    finish(tmp_path)
+    assert predictions(tmp_path) == uninterrupted

@@ -1,0 +1,271 @@
+"""One run's training: schedule, determinism, exact resume, choice of weights, divergence."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import pytorch_lightning as pl
+import torch
+from torch import nn
+
+from harness import execution, training
+from harness.errors import RunFailedError, UserError
+from harness.families.tape import Prediction
+from harness.plan import make_plan
+from harness.recipe import Phase, Training
+from harness.registry import get_task
+from harness.results import Run, read_arrays, read_curve
+from harness.training import Schedule, derive_seed
+
+MODELS = Path(__file__).parent / "test_training.py"
+
+
+class Tiny(pl.LightningModule):
+    """A linear map a step: trains in milliseconds, draws random numbers, records what it is told."""
+
+    families = ("tape",)
+    version = 1
+
+    def __init__(self, spec, *, learning_rate: float = 1e-2, dropout: float = 0.1, explode_at: int = -1):
+        super().__init__()
+        self.linear = nn.Linear(spec.input_channels, spec.output_bits)
+        self.dropout = nn.Dropout(dropout)
+        self.learning_rate, self.explode_at = learning_rate, explode_at
+
+    def training_step(self, batch, batch_idx):
+        logits = self.linear(self.dropout(batch.inputs.inputs)) + 0.01 * np.random.rand()  # noqa: NPY002
+        loss = nn.functional.binary_cross_entropy_with_logits(logits, batch.targets.bits)
+        return loss * math.nan if self.global_step == self.explode_at else loss
+
+    def predict_step(self, inputs, batch_idx=0):
+        return Prediction(self.linear(inputs.inputs) + 0 * torch.rand(1))
+
+    def configure_optimizers(self):
+        optimizer = torch.optim.Adam(self.parameters(), lr=self.learning_rate)
+        total = self.trainer.estimated_stepping_batches
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 - step / (total + 1))
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+
+
+class Manual(Tiny):
+    """Manual optimisation with two optimisers: global_step counts both, the budget counts examples."""
+
+    def __init__(self, spec):
+        super().__init__(spec)
+        self.automatic_optimization = False
+
+    def training_step(self, batch, batch_idx):
+        for optimizer in self.optimizers():
+            optimizer.zero_grad()
+            loss = nn.functional.binary_cross_entropy_with_logits(self.linear(batch.inputs.inputs), batch.targets.bits)
+            self.manual_backward(loss)
+            optimizer.step()
+        return loss
+
+    def configure_optimizers(self):
+        return [torch.optim.SGD([p], lr=0.1) for p in self.parameters()]
+
+
+class Forgetful(Tiny):
+    """Returns no loss."""
+
+    def __init__(self, spec):
+        super().__init__(spec)
+        self.automatic_optimization = False
+
+    def training_step(self, batch, batch_idx):
+        self.optimizers().step()
+
+
+class Broken(Tiny):
+    """Fails in its own code."""
+
+    def training_step(self, batch, batch_idx):
+        return {}["loss"]
+
+
+def plan_one(name: str, seed: int = 0, settings: tuple[str, ...] = ("batch_size=32",), budget: str = "smoke"):
+    return make_plan(f"{MODELS}:{name}", "ntm/copy", budget=budget, seeds=[seed], settings=settings).runs[0]
+
+
+def run_one(planned, results: Path, **options) -> tuple[Path, Run]:
+    return execution.execute(planned, results, mlflow=False, **options)
+
+
+def predictions(folder: Path, run: Run) -> dict[str, bytes]:
+    return {split: arrays["logits"].tobytes() for split, arrays in read_arrays(folder, run).items()}
+
+
+def test_schedule_covers_the_budget_in_about_twenty_segments():
+    schedule = Schedule(get_task("ntm/copy"), "default", Training(batch_size=16), 131_072, seed=0)
+    assert schedule.total == 131_072 // 16
+    assert 15 <= len(schedule.segments) <= 21
+    assert [s.start for s in schedule.segments[1:]] == [s.stop for s in schedule.segments[:-1]]
+    assert schedule.examples_after(len(schedule.segments)) == 131_072
+
+
+def test_schedule_of_phases():
+    phases = [
+        Phase(name="warm", examples=0.25, batch_size=16, learning_rate=1e-2),
+        Phase(name="main", examples=0.75, batch_size=64),
+    ]
+    schedule = Schedule(get_task("ntm/copy"), "default", Training(phases=phases, validations=8), 4096, seed=0)
+    assert [s.phase for s in schedule.segments] == [0, 0, 1, 1, 1, 1, 1, 1]
+    assert schedule.examples_after(len(schedule.segments)) == 4096
+    first = [next(iter(schedule.batches[p].iterate(0, 1))) for p in (0, 1)]
+    assert len(first[0]) == 16
+    assert len(first[1]) == 64
+
+
+def test_two_runs_of_one_identity_give_identical_predictions(tmp_path):
+    folder_a, run_a = run_one(plan_one("Tiny"), tmp_path / "a")
+    folder_b, run_b = run_one(plan_one("Tiny"), tmp_path / "b", force=True)
+    assert predictions(folder_a, run_a) == predictions(folder_b, run_b)
+    _, other = run_one(plan_one("Tiny", seed=1), tmp_path / "a")
+    assert other.scores != run_a.scores
+
+
+def test_a_run_leaves_the_global_generators_as_they_were(tmp_path):
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    run_one(plan_one("Tiny"), tmp_path)
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_a_finished_run_is_not_run_again_and_a_changed_identity_is(tmp_path, monkeypatch):
+    _, first = run_one(plan_one("Tiny"), tmp_path)
+    _, again = run_one(plan_one("Tiny"), tmp_path)
+    assert again.provenance.finished == first.provenance.finished
+    assert again.checksum == first.checksum
+    monkeypatch.setattr(Tiny, "version", 2)
+    planned = plan_one("Tiny")
+    monkeypatch.setattr(type(execution.build_model(planned)), "version", 2)
+    _, changed = run_one(plan_one("Tiny"), tmp_path)
+    assert changed.identity.model_version == 2
+
+
+@pytest.mark.parametrize("stop_after", [1, 7, 15, 16])
+def test_resume_after_an_interruption_gives_identical_predictions(tmp_path, monkeypatch, stop_after):
+    whole_folder, whole = run_one(plan_one("Tiny"), tmp_path / "whole")
+
+    class Crash(Exception):
+        pass
+
+    original = training.Harness.on_train_epoch_end
+    calls = 0
+
+    def crash(self, trainer, module):
+        nonlocal calls
+        original(self, trainer, module)
+        calls += 1
+        if calls == stop_after:
+            raise Crash
+
+    monkeypatch.setattr(training.Harness, "on_train_epoch_end", crash)
+    with pytest.raises(RunFailedError):
+        run_one(plan_one("Tiny"), tmp_path / "resumed", force=True)
+    monkeypatch.setattr(training.Harness, "on_train_epoch_end", original)
+    folder, resumed = run_one(plan_one("Tiny"), tmp_path / "resumed")
+    assert predictions(folder, resumed) == predictions(whole_folder, whole)
+    columns = ["step", "examples", "training_loss", "validation"]
+    assert read_curve(folder, resumed)[columns].equals(read_curve(whole_folder, whole)[columns])
+    assert resumed.selection == whole.selection
+
+
+def test_the_learning_rate_schedule_sees_the_whole_run(tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        training.Harness,
+        "on_exception",
+        lambda *a: None,
+    )
+    original = training.Harness.on_train_epoch_end
+
+    def watch(self, trainer, module):
+        seen.append((trainer.estimated_stepping_batches, trainer.optimizers[0].param_groups[0]["lr"]))
+        original(self, trainer, module)
+
+    monkeypatch.setattr(training.Harness, "on_train_epoch_end", watch)
+    run_one(plan_one("Tiny"), tmp_path)
+    totals, rates = zip(*seen, strict=True)
+    assert set(totals) == {1024 // 32}
+    assert rates[-1] == pytest.approx(1e-2 * (1 - 32 / 33))
+
+
+def test_the_best_checkpoint_is_scored_and_the_last_where_asked(tmp_path):
+    folder, best = run_one(plan_one("Tiny", settings=("batch_size=32", "learning_rate=3.0")), tmp_path)
+    curve = read_curve(folder, best)
+    assert best.selection.validation == curve["validation"].min()
+    settings = ("batch_size=32", "learning_rate=3.0", "checkpoint=last")
+    folder, last = run_one(plan_one("Tiny", settings=settings), tmp_path)
+    assert last.selection.validation == read_curve(folder, last)["validation"].iloc[-1]
+    assert last.selection.step == 32
+
+
+def test_a_diverged_run_is_a_finished_result_without_scores(tmp_path):
+    folder, run = run_one(plan_one("Tiny", settings=("batch_size=32", "explode_at=9")), tmp_path)
+    assert run.status == "diverged"
+    assert "nan" in run.reason
+    assert run.scores == []
+    curve = read_curve(folder, run)
+    assert len(curve) < 16
+    assert math.isnan(curve["training_loss"].iloc[-1])
+    assert run.cost.examples < 1024
+
+
+def test_manual_optimisation_counts_examples_not_optimiser_steps(tmp_path):
+    folder, run = run_one(plan_one("Manual"), tmp_path)
+    assert run.cost.examples == 1024
+    assert read_curve(folder, run)["step"].iloc[-1] == 32
+
+
+def test_a_step_without_a_loss_is_refused(tmp_path):
+    with pytest.raises(UserError, match="training_step returned a NoneType; return the loss"):
+        run_one(plan_one("Forgetful"), tmp_path)
+
+
+def test_a_failure_in_the_models_code_names_the_place(tmp_path):
+    with pytest.raises(RunFailedError, match=r"KeyError: 'loss' at test_training.py:\d+ in training_step"):
+        run_one(plan_one("Broken"), tmp_path)
+    assert not list(tmp_path.rglob("run.json"))
+    assert not list(tmp_path.rglob(".tmp-*"))
+
+
+def test_streams_of_initialisation_and_training_are_apart():
+    seeds = {derive_seed(seed, purpose) for seed in range(50) for purpose in ("init", "training")}
+    assert len(seeds) == 100
+
+
+def test_a_cache_that_cannot_be_written_is_one_clear_error(tmp_path, monkeypatch):
+    def full(self, path):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(training.Trainer, "save_checkpoint", full)
+    with pytest.raises(UserError, match=r"checkpoint could not be saved in the cache .*No space left on device"):
+        run_one(plan_one("Tiny"), tmp_path)
+    assert not list(tmp_path.rglob("run.json"))
+
+
+def test_a_damaged_checkpoint_starts_the_run_afresh(tmp_path):
+    planned = plan_one("Tiny")
+    whole_folder, whole = run_one(planned, tmp_path / "whole")
+    from harness.checkpoints import Checkpoints
+
+    store = Checkpoints(planned.identity)
+    store.last.write_bytes(b"half a checkpoint")
+    folder, run = run_one(planned, tmp_path / "again")
+    assert predictions(folder, run) == predictions(whole_folder, whole)
+
+
+def test_phases_set_the_learning_rate_and_tell_the_model(tmp_path, monkeypatch):
+    planned = plan_one("Tiny")
+    phases = [{"name": "warm", "examples": 0.5, "learning_rate": 0.5}, {"name": "main", "examples": 0.5}]
+    identity = planned.identity.model_copy(update={"training": {"batch_size": 32, "phases": phases}})
+    told = []
+    monkeypatch.setattr(
+        type(execution.build_model(planned)), "on_phase", lambda self, name: told.append(name), raising=False
+    )
+    _, run = run_one(execution.PlannedRun(planned.source, planned.task, "default", planned.recipe, identity), tmp_path)
+    assert told == ["warm", "main"]
+    assert run.cost.examples == 1024
