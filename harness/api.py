@@ -1,12 +1,17 @@
-"""Every command as a function::
+"""Every command as a function.
 
-from harness import api
+For example::
 
-for done in api.run("bahdanau", "seq2seq/copy", seeds=[0]):
-    print(done.run.score("test", "exact_match"))
+    from harness import api
+
+    for done in api.run("bahdanau", "seq2seq/copy", seeds=[0]):
+        print(done.run.score("test", "exact_match"))
+
+They raise ``harness.errors.ReadheadError`` where the command would print one line and exit.
 """
 
 import json
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,11 +21,12 @@ import numpy as np
 from harness import checkpoints as checkpoint_store
 from harness.check import Check
 from harness.check import check as check
-from harness.errors import UserError, unknown
+from harness.errors import RunFailedError, UserError, unknown
+from harness.execution import execute
 from harness.listing import models, rows, runs, show, tasks
 from harness.plan import Plan, make_plan
 from harness.registry import get_task, match_tasks
-from harness.results import REFERENCE_BUDGET, read_arrays, read_run
+from harness.results import REFERENCE_BUDGET, Reproduction, add_reproduction, read_arrays, read_run
 from harness.scaffold import new as new
 from harness.sweep import Done, run_all
 from harness.task import Task, overlap
@@ -91,9 +97,10 @@ def load(folder: Path | str) -> "pl.LightningModule":
         raise UserError(f"{folder} is a reference; there is no model to load")
     path = checkpoint_store.Checkpoints(run.identity).weights
     if not path.exists():
+        command = f"readhead run {run.identity.row} --task {run.identity.task} --seeds {run.identity.seed} --force"
         raise UserError(
             f"the weights of {run.identity.label} are not in the cache {checkpoint_store.cache_folder()}; "
-            f"`readhead run {run.identity.row} --task {run.identity.task} --seeds {run.identity.seed} --force` makes them"
+            f"train it again with `{command}`"
         )
     spec = get_task(run.identity.task).spec(run.identity.regime)
     model = build(get_model(run.identity.model), spec, run.identity.hyperparameters, run.identity.row)
@@ -179,6 +186,53 @@ def compare(
     return records
 
 
+def reproduce(
+    row: str,
+    task: str,
+    *,
+    regime: str | None = None,
+    budget: str = "standard",
+    seed: int = 0,
+    results: Path = RESULTS,
+) -> Reproduction:
+    """Train one seed of a stored row again and record in the row's bundles that today's code gives its numbers.
+
+    They agree if the predictions are equal, or, as on another processor, if the headline on the first test lies within
+    the t interval of the stored seeds. Raises ``RunFailedError`` if it does not, ``UserError`` if there is no such run.
+    """
+    from harness.statistics import t_interval
+
+    found = get_task(task)
+    name = regime if regime is not None else next(iter(found.regimes))
+    folders = find_row(results, found, name, row, budget)
+    stored = {run.identity.seed: (run, folder) for folder in folders if (run := read_run(folder))}
+    if seed not in stored:
+        raise unknown(f"seed of {row} on {found.name}:{name}", seed, stored)
+    old, _ = stored[seed]
+    (planned,) = make_plan(row, task, name, budget, [seed]).runs
+    if planned.identity != old.identity:
+        raise UserError(f"{old.identity.label} has another identity today (recipe, version or data); run it anew")
+    with tempfile.TemporaryDirectory() as scratch:
+        _, new = execute(planned, Path(scratch), force=True, mlflow=False)
+        exact = new.files["predictions.npz"] == old.files["predictions.npz"]
+    metric, split = found.headline, found.regime(name).tests[0]
+    values = [value for run, _ in stored.values() if (value := run.score(split, metric.name)) is not None]
+    value = new.score(split, metric.name)
+    low, high = t_interval(np.array(values), metric.bounds)
+    if not exact and not (value is not None and low <= value <= high):
+        raise RunFailedError(
+            f"{old.identity.label} is not reproduced: {metric.title} was {old.score(split, metric.name)}, is {value}; "
+            f"the stored seeds span {low:.4g} to {high:.4g}"
+        )
+    origin = new.provenance
+    record = Reproduction(
+        seed=seed, source_hash=origin.source_hash, commit=origin.commit, exact=exact, finished=origin.finished
+    )
+    for other in folders:
+        add_reproduction(results, other, record)
+    return record
+
+
 def _budget(task: Task, row: str, budget: str) -> str:
     """References have a budget of their own."""
     return REFERENCE_BUDGET if row in task.references() else budget
@@ -197,6 +251,7 @@ __all__ = [
     "models",
     "new",
     "references",
+    "reproduce",
     "rows",
     "run",
     "runs",

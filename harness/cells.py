@@ -60,7 +60,7 @@ Cell = dict[str, Any]
 _EMPTY: Cell = {name: {TEXT: "", WHOLE: pd.NA, REAL: math.nan}[dtype] for name, dtype in DTYPES.items()}
 
 
-def make_cell(task: Task | None, metric: Metric | None, **known: Any) -> Cell:
+def make_cell(task: Task | None, metric: Metric | None, /, **known: Any) -> Cell:
     """Return one cell; what is not ``known`` is empty."""
     cell = _EMPTY | known
     if task is not None:

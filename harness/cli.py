@@ -167,6 +167,22 @@ def compare(
 
 
 @app.command()
+def reproduce(
+    row: Annotated[str, typer.Argument(help="A row.")],
+    task: Annotated[str, typer.Option("--task", help="The task.")],
+    regime: Regime = None,
+    budget: Budget = "standard",
+    seed: Annotated[int, typer.Option("--seed", help="Which stored seed to train again.")] = 0,
+    results: Results = Path("results"),
+) -> None:
+    """Train one seed again and compare; clears the mark "stale" of a row whose source moved on."""
+    from harness import api
+
+    record = api.reproduce(row, task, regime=regime, budget=budget, seed=seed, results=results)
+    typer.echo("reproduced: " + ("predictions are identical" if record.exact else "within the interval of the seeds"))
+
+
+@app.command()
 def fingerprint(task: Annotated[str, typer.Argument(help="The task.")]) -> None:
     """Pin the fingerprints of a new task, or of a new version of one."""
     from harness import api, listing

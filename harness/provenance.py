@@ -122,6 +122,6 @@ def stale_reason(run: Run) -> str | None:
         training = recipe.training.model_dump(exclude_unset=True, exclude={"examples"})
         if (recipe.hyperparameters, training) != (identity.hyperparameters, identity.training):
             return "its recipe changed"
-    if source_hash(model) != run.provenance.source_hash:
+    if source_hash(model) not in (run.provenance.source_hash, *(r.source_hash for r in run.reproductions)):
         return "the model's source changed"
     return None

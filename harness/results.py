@@ -112,6 +112,16 @@ class Provenance(Record):
     finished: str
 
 
+class Reproduction(Record):
+    """A later run of ``seed`` by other code that gave the same numbers: to the byte, or within the seeds' interval."""
+
+    seed: int
+    source_hash: str
+    commit: str | None
+    exact: bool
+    finished: str
+
+
 class Run(Record):
     """The whole of ``run.json``."""
 
@@ -130,6 +140,7 @@ class Run(Record):
     selection: Selection | None = None
     cost: Cost | None = None
     provenance: Provenance
+    reproductions: list[Reproduction] = []
     files: dict[str, str] = {}
     """sha256 of each other file of the bundle."""
     checksum: str = ""
@@ -227,6 +238,16 @@ def write_bundle(
     except OSError as error:
         raise UserError(f"the bundle {target} could not be saved: {error.strerror or error}") from error
     return target
+
+
+def add_reproduction(results: Path, folder: Path, reproduction: Reproduction) -> None:
+    """Record in a bundle that its row was reproduced."""
+    with FileLock(results / ".lock"):
+        run = read_run(folder)
+        run = run.model_copy(update={"reproductions": [*run.reproductions, reproduction]})
+        scratch = folder / ".tmp-run.json"
+        scratch.write_text(_text(run.model_copy(update={"checksum": _seal(run)})))
+        os.replace(scratch, folder / "run.json")
 
 
 def read_run(folder: Path) -> Run:

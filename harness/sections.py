@@ -90,7 +90,8 @@ class SectionWriter:
         parts = [f"{number(examples, 'count')} training examples" if examples else ""]
         parts.append(f"test: {len(test)} examples, {self.task.size_name} {test.sizes.min()}–{test.sizes.max()}")
         if self.task.headline.solved is not None:
-            parts.append(f"solved from {self.task.headline.solved:g} {self.task.headline.unit}")
+            most = "at most" if self.task.headline.direction == "min" else "at least"
+            parts.append(f"solved: {most} {self.task.headline.solved:g} {self.task.headline.unit}")
         parts += [f"{m.title}: `{m.signature}`" for m in self.task.metrics if m.signature]
         return "; ".join(part for part in parts if part) + "."
 

@@ -69,7 +69,8 @@ def t_interval(values: np.ndarray, bounds: tuple[float, float] = (-math.inf, mat
     """Return the t interval of the mean of ``values (n,)`` cut at ``bounds``; NaN for fewer than two values."""
     if np.isnan(values).any():
         raise ValueError("an interval over failed seeds is not defined: leave them out and count them")
-    low, high = _intervals(values.mean()[None], values.std(ddof=1)[None], np.array([len(values)]), bounds)
+    std = values.std(ddof=1) if len(values) > 1 else math.nan
+    low, high = _intervals(np.array([values.mean()]), np.array([std]), np.array([len(values)]), bounds)
     return float(low[0]), float(high[0])
 
 

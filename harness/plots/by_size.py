@@ -15,6 +15,7 @@ from harness.metrics import Metric
 from harness.plots.style import (
     GREY,
     Style,
+    centre_of,
     label,
     legend,
     mark_undefined,
@@ -24,17 +25,20 @@ from harness.plots.style import (
     style_of,
     thin_lines,
 )
-from harness.ranking import ranks_by_solved_rate
 from harness.results import REFERENCE_BUDGET
 from harness.standings import Board, Contest
+from harness.statistics import Centre
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One row's scores by size, ``(sizes,)`` each, NaN where undefined or unsupported; ``n`` examples a point."""
+    """One row's scores by size, ``(sizes,)`` each, NaN where undefined or unsupported; ``n`` examples a point.
+
+    ``centre`` is the mean over seeds with ``low`` and ``high`` its interval, or the median without one.
+    """
 
     size: np.ndarray
-    mean: np.ndarray
+    centre: np.ndarray
     low: np.ndarray
     high: np.ndarray
     n: np.ndarray
@@ -58,34 +62,38 @@ def curves(board: Board, contest: Contest) -> dict[tuple[str, str, str], Curve]:
     points: dict[tuple[str, str, str], dict[float, Any]] = {}
     for cell in sorted(records(chosen), key=lambda cell: order.get(cell.split, -1)):
         points.setdefault((cell.budget, cell.row, cell.metric), {})[cell.size] = cell
-    return {key: _curve([cells[size] for size in sorted(cells)]) for key, cells in points.items()}
+    centre = centre_of(contest.task)
+    return {key: _curve([cells[size] for size in sorted(cells)], centre) for key, cells in points.items()}
 
 
-def _curve(cells: list[Any]) -> Curve:
+def _curve(cells: list[Any], centre: Centre) -> Curve:
     """Return the curve of ``cells`` in order of size; one that was not measured has no examples."""
     n = np.array([0 if pd.isna(cell.n_examples) else cell.n_examples for cell in cells])
-    size, mean, low, high = np.array([(cell.size, cell.mean, cell.low, cell.high) for cell in cells], float).T
-    return Curve(size, mean, low, high, n, [cell.split for cell in cells])
+    size, middle, low, high = np.array([(c.size, getattr(c, centre), c.low, c.high) for c in cells], float).T
+    if centre == "median":
+        low = high = np.full(len(cells), np.nan)
+    return Curve(size, middle, low, high, n, [cell.split for cell in cells])
 
 
 def draw(board: Board, contest: Contest) -> Figure:
-    """Return the figure: a panel a plotted metric, a line a row, its t interval as a band."""
+    """Return the figure: a panel a plotted metric, a line a row with its interval as a band, or each of its seeds."""
     lines = curves(board, contest)
     figure, axes = panels(len(contest.task.plotted))
     counts: set[int] = set()
     for axis, name in zip(axes, contest.task.plotted, strict=True):
         drawn = list(_panel(axis, board, contest, contest.task.metric(name), lines))
-        score_axis(axis, contest.task.metric(name), np.concatenate([c.mean for c in drawn]) if drawn else np.empty(0))
+        score_axis(axis, contest.task.metric(name), np.concatenate([c.centre for c in drawn]) if drawn else np.empty(0))
         axis.set_xlabel(contest.task.size_name)
         counts |= {int(n) for c in drawn for n in c.n if n}
-    legend(figure, axes[0], _caption(contest, counts))
+    legend(figure, axes[0], contest, _caption(contest, counts))
     return figure
 
 
 def _caption(contest: Contest, counts: set[int]) -> str:
     n = f"{min(counts)}–{max(counts)}" if len(counts) > 1 else "".join(map(str, counts))
-    seeds = "; thin: each seed" if ranks_by_solved_rate(contest.task) else ""
-    return f"line: mean over seeds; band: 95 % t interval{seeds}; shaded: sizes trained on; {n} examples a point"
+    seeds = "thin: each seed" if centre_of(contest.task) == "median" else "band: 95 % t interval"
+    line = f"line: {centre_of(contest.task)} over seeds; {seeds}"
+    return f"{line}; shaded: sizes trained on; {n} examples a point; ×: no value"
 
 
 def _panel(
@@ -98,24 +106,24 @@ def _panel(
         if (line := lines.get((contest.budget, ranked.row, metric.name))) is not None:
             group = board.row(contest, ranked.row)
             _draw_row(axis, line, style_of(ranked.row), label(group) if group else ranked.row)
-            if group is not None and ranks_by_solved_rate(contest.task):
+            if group is not None and centre_of(contest.task) == "median":
                 _draw_seeds(axis, line, style_of(ranked.row), group, metric)
             yield line
     for index, row in enumerate(contest.task.references()):
         if (line := lines.get((REFERENCE_BUDGET, row, metric.name))) is not None:
-            axis.plot(line.size, line.mean, label=row, **reference_style(index))
+            axis.plot(line.size, line.centre, label=row, **reference_style(index))
             yield line
     if metric is contest.task.headline and metric.solved is not None:
         _draw_threshold(axis, metric.solved)
 
 
 def _draw_row(axis: Axes, line: Curve, style: Style, name: str) -> None:
-    """Draw a row's mean with its band; crosses at the foot where it has no value."""
+    """Draw a row's line with its band; crosses at the foot where it has no value."""
     look: dict[str, Any] = {"color": style.colour, "linestyle": style.dashes, "marker": style.marker, "zorder": 3}
     every = max(1, len(line.size) // 12)
-    axis.plot(line.size, line.mean, **look, linewidth=1.6, markersize=4, markevery=every, label=name)
+    axis.plot(line.size, line.centre, **look, linewidth=1.6, markersize=4, markevery=every, label=name)
     axis.fill_between(line.size, line.low, line.high, color=style.colour, alpha=0.15, linewidth=0, zorder=2)
-    mark_undefined(axis, line.size[np.isnan(line.mean)].tolist(), style.colour)
+    mark_undefined(axis, line.size[np.isnan(line.centre)].tolist(), style.colour)
 
 
 def _draw_seeds(axis: Axes, line: Curve, style: Style, group: Group, metric: Metric) -> None:

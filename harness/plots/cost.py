@@ -10,8 +10,9 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from harness.groups import Group
 from harness.markdown import number
-from harness.plots.style import label, legend, mark_undefined, panels, score_axis, style_of
+from harness.plots.style import centre_of, label, legend, mark_undefined, panels, score_axis, style_of
 from harness.standings import Board, Contest
+from harness.statistics import Centre
 
 AXES = {"seconds": "seconds a run", "flops": "forward FLOPs of all training examples"}
 
@@ -36,19 +37,20 @@ def spent(group: Group, contest: Contest) -> Spent:
 
 
 def draw(board: Board, contest: Contest) -> Figure:
-    """Return the figure: a panel a kind of cost, a large marker a row's mean, a small one each seed."""
+    """Return the figure: a panel a kind of cost, a large marker a row, a small one each seed."""
     figure, axes = panels(len(AXES))
+    centre = centre_of(contest.task)
     groups = [group for ranked in board.contests[contest] if (group := board.row(contest, ranked.row)) is not None]
     rows = [(group, spent(group, contest)) for group in groups]
     for axis, (name, title) in zip(axes, AXES.items(), strict=True):
         axis.set_xscale("log")
         for group, costs in rows:
-            _row(axis, group, getattr(costs, name), costs.score)
+            _row(axis, group, getattr(costs, name), costs.score, centre)
         score_axis(axis, contest.task.headline, np.concatenate([np.empty(0), *(costs.score for _, costs in rows)]))
         axis.set_xlabel(title)
         _cost_axis(axis)
     axes[1].set_ylabel("")
-    legend(figure, axes[0], "large: mean over seeds; small: each seed; ×: diverged or undefined")
+    legend(figure, axes[0], contest, f"large: {centre} over seeds; small: each seed; ×: diverged or undefined")
     return figure
 
 
@@ -61,10 +63,11 @@ def _cost_axis(axis: Axes) -> None:
     axis.xaxis.set_minor_locator(NullLocator())
 
 
-def _row(axis: Axes, group: Group, cost: np.ndarray, score: np.ndarray) -> None:
+def _row(axis: Axes, group: Group, cost: np.ndarray, score: np.ndarray, centre: Centre) -> None:
     style, known = style_of(group.first.identity.row), ~np.isnan(cost) & ~np.isnan(score)
     look = {"color": style.colour, "marker": style.marker, "linestyle": "none"}
     axis.plot(cost[known], score[known], **look, markersize=3, alpha=0.5)
     mark_undefined(axis, cost[~np.isnan(cost) & np.isnan(score)].tolist(), style.colour)
-    mean = (cost[known].mean(), score[known].mean()) if known.any() else (math.nan, math.nan)
-    axis.plot(*mean, **look, markersize=8, markeredgecolor="white", label=label(group))
+    of = np.median if centre == "median" else np.mean
+    middle = (of(cost[known]), of(score[known])) if known.any() else (math.nan, math.nan)
+    axis.plot(*middle, **look, markersize=8, markeredgecolor="white", label=label(group))

@@ -19,7 +19,11 @@ from matplotlib.ticker import FuncFormatter, SymmetricalLogLocator
 
 from harness.groups import Group
 from harness.metrics import Metric
+from harness.ranking import ranks_by_solved_rate
 from harness.recipe import COMMUNITY_COLOUR, get_recipe, recipe_paths
+from harness.standings import Contest
+from harness.statistics import Centre
+from harness.task import Task
 
 WIDTH = 8.3
 """Inches: 797 pixels, the width GitHub shows a figure at."""
@@ -107,7 +111,7 @@ def svg(figure: Figure) -> bytes:
     """Return a figure as SVG without date or random ids, positions cut to hundredths of a point."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None})
-    return re.sub(rb'(?<=[ "])(-?\d+\.\d\d)\d+', rb"\1", buffer.getvalue())
+    return re.sub(rb'(scale\([^)]*\))|(?<=[ "(])(-?\d+\.\d\d)\d+', rb"\1\2", buffer.getvalue())
 
 
 def score_axis(axis: Axes, metric: Metric, values: np.ndarray) -> None:
@@ -134,6 +138,11 @@ def label(group: Group) -> str:
     return f"{row} ({failed}/{len(group.members)} failed)" if failed else row
 
 
+def centre_of(task: Task) -> Centre:
+    """Return what stands for the seeds of a row: the median where runs succeed or fail, as in its ranks."""
+    return "median" if ranks_by_solved_rate(task) else "mean"
+
+
 def mark_undefined(axis: Axes, xs: Sequence[float], colour: Any) -> None:
     """Mark at the foot of the panel where a row has no value, so that a line never just stops."""
     if xs:
@@ -156,8 +165,8 @@ def thin_lines(axis: Axes, lines: Sequence[tuple[np.ndarray, np.ndarray]], style
     axis.plot(x, y, color=style.colour, linewidth=0.6, alpha=0.5, zorder=zorder)
 
 
-def legend(figure: Figure, axis: Axes, caption: str) -> None:
-    """Say above the panels what lines and bands mean; put one legend for all panels below them.
+def legend(figure: Figure, axis: Axes, contest: Contest, caption: str) -> None:
+    """Say above the panels which table it is and what lines and bands mean; put one legend for all panels below them.
 
     Margins are set by hand, in inches: a layout engine would draw every figure twice.
     """
@@ -170,7 +179,8 @@ def legend(figure: Figure, axis: Axes, caption: str) -> None:
     figure.subplots_adjust(
         left=0.65 / WIDTH, right=1 - 0.1 / WIDTH, bottom=below / height, top=1 - 0.3 / height, wspace=0.2
     )
-    figure.text(0.1 / WIDTH, 1 - 0.08 / height, caption, ha="left", va="top", fontsize=7.5, color=GREY)
+    heading = f"{' · '.join(contest.key)}   ({caption})"
+    figure.text(0.1 / WIDTH, 1 - 0.08 / height, heading, ha="left", va="top", fontsize=7.5, color=GREY)
     figure.legend(handles, labels, loc="lower center", bbox_to_anchor=(0.5, 0), ncols=columns, frameon=False)
 
 

@@ -268,6 +268,19 @@ def test_the_whole_way_of_a_strangers_model(readhead):
     assert "0 runs to do, 1 finished already" in out
 
 
+def test_reproduce_records_that_todays_code_gives_the_numbers(readhead):
+    row = ("lstm", "--task", "seq2seq/copy", "--budget", "smoke")
+    assert readhead("run", *row, "--seeds", "0", "--no-mlflow")[0] == 0
+    code, out, _ = readhead("reproduce", *row, "--seed", "0")
+    assert (code, out.splitlines()[-1]) == (0, "reproduced: predictions are identical")
+    (folder,) = find_bundles(Path("results"))
+    (record,) = read_run(folder).reproductions
+    assert record.exact
+    assert record.seed == 0
+    assert readhead("verify")[0] == 0
+    assert "unknown seed" in readhead("reproduce", *row, "--seed", "7")[2]
+
+
 def test_an_out_of_date_board_fails_the_check(readhead):
     assert run_mine(readhead)[0] == 0
     assert readhead("leaderboard")[0] == 0

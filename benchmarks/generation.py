@@ -1,0 +1,48 @@
+"""Time making a training batch against training on it, for every row and task.
+
+Prints a line a pair: milliseconds a batch to generate and to train on, and their ratio. Aim: at most 5 %. Data is made
+in the training process, so the ratio is what training waits for.
+
+    python benchmarks/generation.py
+"""
+
+import time
+
+from harness.execution import build_model, isolated
+from harness.model import applies, get_model
+from harness.plan import make_plan
+from harness.recipe import get_recipe, recipe_paths
+from harness.registry import get_task, task_names
+from harness.splits import BLOCK, GROUP, TrainingBatches
+
+EXAMPLES = GROUP * BLOCK
+"""A stream makes this many examples at once."""
+TRAINED = 48
+"""Batches that are trained on."""
+
+
+def main() -> None:
+    """Print a line a pair of row and task."""
+    for row in recipe_paths():
+        for task in map(get_task, task_names()):
+            if applies(get_model(get_recipe(row).model), task.family.name) is not None:
+                continue
+            planned = make_plan(row, task.name, budget="smoke", seeds=[0]).runs[0]
+            size = planned.recipe.training.batch_size
+            split = task.split(task.regime(planned.regime).train)
+            start = time.perf_counter()
+            batches = list(TrainingBatches(task, split, 0, size).iterate(0, EXAMPLES // size))
+            generated = (time.perf_counter() - start) / len(batches)
+            with isolated():
+                model = build_model(planned)
+                start = time.perf_counter()
+                for step, batch in enumerate(batches[:TRAINED]):  # without the optimiser: a step takes longer than this
+                    model.training_step(batch, step).backward()
+                    model.zero_grad()
+                trained = (time.perf_counter() - start) / TRAINED
+            times = f"{1e3 * generated:7.3f} ms to make  {1e3 * trained:7.2f} ms to train on"
+            print(f"{row:18} {task.name:14} {times}  {generated / trained:6.2%}")
+
+
+if __name__ == "__main__":
+    main()

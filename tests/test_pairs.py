@@ -1,0 +1,39 @@
+"""Every row trains, is scored and is verified on every task of its families; nothing here names a model or a task."""
+
+import pytest
+
+from harness import api
+from harness.model import applies, get_model
+from harness.recipe import get_recipe, recipe_paths
+from harness.registry import get_task, task_names
+from harness.verify import verify_bundle
+
+PAIRS = [
+    (row, task)
+    for row in sorted(recipe_paths())
+    for task in task_names()
+    if applies(get_model(get_recipe(row).model), get_task(task).family.name) is None
+]
+
+
+def test_every_row_has_a_task_and_every_task_a_row():
+    assert {row for row, _ in PAIRS} == set(recipe_paths())
+    assert {task for _, task in PAIRS} == set(task_names())
+
+
+@pytest.mark.parametrize(("row", "task"), PAIRS)
+def test_a_row_trains_a_few_steps_and_is_verified(row, task, tmp_path):
+    settings = ["examples=512", "validations=2"]
+    (done,) = api.run(row, task, budget="smoke", seeds=[0], settings=settings, results=tmp_path, mlflow=False)
+    assert done.run is not None
+    assert done.run.status == "completed"
+    assert done.run.departs_from_budget
+    assert done.run.cost.parameters > 0
+    assert done.run.cost.flops > 0
+    assert verify_bundle(done.folder).status == "verified"
+
+
+@pytest.mark.parametrize("row", sorted(recipe_paths()))
+def test_a_row_keeps_the_contract(row):
+    failed = [f"{check.task} {check.name}: {check.detail}" for check in api.check(row) if check.passed is False]
+    assert failed == []

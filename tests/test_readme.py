@@ -1,0 +1,78 @@
+"""Each command that README and docs show works as written, in a folder of its own, with the smoke budget."""
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def commands() -> list[str]:
+    """Return the ``readhead`` lines of every console block, without repetition, in order of appearance."""
+    found: dict[str, None] = {}
+    for document in DOCUMENTS:
+        for block in re.findall(r"```(?:console|sh|bash)\n(.*?)```", document.read_text(), re.S):
+            for line in block.replace("\\\n", " ").splitlines():
+                line = line.removeprefix("$ ").split("  #")[0].strip()
+                if line.startswith("readhead "):
+                    found[line] = None
+    return list(found)
+
+
+def make_targets() -> set[str]:
+    """Return the ``make`` targets that the documents name."""
+    text = "\n".join(document.read_text() for document in DOCUMENTS)
+    return set(re.findall(r"^\$? ?make ([a-z.-]+)", text, re.M))
+
+
+def test_the_documents_show_commands():
+    shown = " ".join(commands())
+    for name in (
+        "list",
+        "show",
+        "run",
+        "references",
+        "check",
+        "new",
+        "verify",
+        "leaderboard",
+        "compare",
+        "fingerprint",
+    ):
+        assert f"readhead {name}" in shown
+
+
+def test_documented_make_targets_exist():
+    makefile = (ROOT / "Makefile").read_text()
+    assert make_targets()
+    for target in make_targets():
+        assert re.search(rf"^{re.escape(target)}:", makefile, re.M), target
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_every_documented_command_works_in_order(tmp_path):
+    """Budgets are cut to `smoke` and seeds to one, so that it takes minutes; everything else is as written."""
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    for line in commands():
+        words = shlex.split(line)[1:]
+        if words[0] == "fingerprint":
+            continue  # pins a new task's data; refused for the built-in ones, and tested with a task of its own
+        if words[0] in ("run", "compare"):
+            words = [*words, "--budget", "smoke"] if "--budget" not in words else words
+            words = [w if words[max(i - 1, 0)] != "--budget" else "smoke" for i, w in enumerate(words)]
+        done = subprocess.run(
+            [sys.executable, "-m", "harness.cli", *words],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == 0, f"{line}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
