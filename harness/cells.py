@@ -139,7 +139,10 @@ def group_cells(group: Group) -> Iterator[Cell]:
         for split in task.regime(group.first.identity.regime).tests:
             if split not in scored:
                 size = split_size(task, split)
-                yield make_cell(task, metric, **common, split=split, size=size, n_seeds=0, **_absence(group, split))
+                absence = _absence(group, split)
+                unsolved = 0.0 if metric.solved is not None and absence["n_failed"] else math.nan
+                placed = {"split": split, "size": size, "n_seeds": 0, "solved_rate": unsolved}
+                yield make_cell(task, metric, **common, **placed, **absence)
 
 
 def _value(score: Any, metric: str) -> float:

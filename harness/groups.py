@@ -131,7 +131,8 @@ def read_groups(results: Path) -> list[Group]:
             raise UserError(f"bundle {path} holds the run of {run.identity.folder.as_posix()}; move it there")
         identity = run.identity
         key = (identity.task, identity.regime, identity.budget, identity.row)
-        same = (*key, run.provenance.source_hash)  # seeds of one row and one source are stale together
+        # Asking is slow, and seeds of one row run and reproduced by the same sources are stale together.
+        same = (*key, run.provenance.source_hash, *(again.source_hash for again in run.reproductions))
         if same not in doubts:
             doubts[same] = provenance.stale_reason(run)
         found.setdefault(key, []).append(Member(run, folder, path, doubts[same]))

@@ -3,13 +3,14 @@
 import json
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from harness.cells import collect, records
+from harness.errors import UserError
 from harness.groups import installed_task
 from harness.plots import FIGURES, figures, plotting_versions
 from harness.published import KINDS
@@ -26,25 +27,29 @@ def write_board(results: Path, board: Path, published: Sequence[Path] | None = N
 
     ``published`` replaces the installed packages' ``published.csv``. Figures that no table has any more are removed.
     Raises ``UserError`` for a damaged bundle, for bundles that contradict each other, and for a run that beats an exact
-    bound.
+    bound, and for a place that cannot be written.
     """
-    written = _publish(load_board(results, published), results, board, results, board)
-    for path in _figures(results):
-        if path not in written:
-            path.unlink()
+    content = load_board(results, published)
+    try:
+        written = _publish(content, results, board, results, board)
+        for path in _figures(results):
+            if path not in written:
+                path.unlink()
+    except OSError as error:
+        raise UserError(f"the board cannot be written: {error.filename}: {error.strerror}") from error
     return written
 
 
 def check_board(results: Path, board: Path, published: Sequence[Path] | None = None) -> list[str]:
     """Return the files that ``write_board`` would change, add or remove; empty if the board is up to date.
 
-    Plots are compared only under the plotting versions that drew them, as ``results/plots/versions.json`` has them.
+    Plots are not compared where ``results/plots/versions.json`` says that other plotting versions drew them.
     """
     with tempfile.TemporaryDirectory() as scratch:
         fresh = Path(scratch)
         written = _publish(load_board(results, published), results, board, fresh, fresh / "board.md")
         pairs = {path: results / path.relative_to(fresh) for path in written} | {fresh / "board.md": board}
-        if _bytes(results / PLOTS / VERSIONS) == _bytes(fresh / PLOTS / VERSIONS):
+        if _bytes(results / PLOTS / VERSIONS) in (None, _bytes(fresh / PLOTS / VERSIONS)):
             pairs |= {fresh / path.relative_to(results): path for path in _figures(results)}
         else:
             pairs = {new: old for new, old in pairs.items() if new.parent.name != PLOTS}
@@ -91,13 +96,13 @@ def render(content: Board, results: Path, board: Path) -> str:
         tape_rule=TAPE_RULE,
         kinds=KINDS,
         tables=link(TABLES),
-        suites=[_suite(content, suite, link) for suite in sorted(set(content.scores["suite"]))],
+        suites=[shown for suite in sorted(set(content.scores["suite"])) if (shown := _suite(content, suite, link))],
         unshown=list(doubts(content)),
     )
 
 
-def _suite(content: Board, suite: str, link: Any) -> dict[str, Any]:
-    """Return what the template shows of one suite."""
+def _suite(content: Board, suite: str, link: Callable[..., str]) -> dict[str, Any]:
+    """Return what the template shows of one suite, empty if it has nothing to show."""
     tables = []
     for contest in content.contests:
         if contest.task.suite == suite:
@@ -112,6 +117,8 @@ def _suite(content: Board, suite: str, link: Any) -> dict[str, Any]:
             tables.append({**vars(section), "figures": pictures})
     other = content.scores[(content.scores["suite"] == suite) & (content.scores["kind"] == "published")]
     foreign = [cell for cell in records(other) if installed_task(cell.task) is None]
+    if not tables and not foreign:
+        return {}
     return {"name": suite, "tables": tables, "elsewhere": elsewhere(foreign) if foreign else ""}
 
 

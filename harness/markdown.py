@@ -66,7 +66,7 @@ class Notes:
         return letters[index] if index < 26 else f"{letters[index // 26 - 1]}{letters[index % 26]}"
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """Return a Markdown table; the first ``left`` columns are aligned left, the others right."""
-    rule = ["---" if column < left else "---:" for column in range(len(header))]
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], numbers: range) -> str:
+    """Return a Markdown table; the columns of ``numbers`` are aligned right, the others left."""
+    rule = ["---:" if column in numbers else "---" for column in range(len(header))]
     return "\n".join("| " + " | ".join(line) + " |" for line in [header, rule, *rows])

@@ -1,5 +1,6 @@
 """One table of the board as Markdown: its rows, its costs, its notes."""
 
+import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -92,8 +93,13 @@ class SectionWriter:
         if self.task.headline.solved is not None:
             most = "at most" if self.task.headline.direction == "min" else "at least"
             parts.append(f"solved: {most} {self.task.headline.solved:g} {self.task.headline.unit}")
-        parts += [f"{m.title}: `{m.signature}`" for m in self.task.metrics if m.signature]
-        return "; ".join(part for part in parts if part) + "."
+        return "; ".join([part for part in parts if part] + self.signatures()) + "."
+
+    def signatures(self) -> list[str]:
+        """Return how a metric was computed, as the table's runs recorded it: more than once where they differ."""
+        recorded = {text for line in self.lines for text in self.runs(line)["signatures"]}
+        found = sorted({pair for text in recorded for pair in json.loads(text).items()})
+        return [f"{self.task.metric(name).title}: `{signature}`" for name, signature in found]
 
     def scores(self) -> str:
         """Return the table of scores."""
@@ -102,7 +108,7 @@ class SectionWriter:
         header += ["median"] * median + [_heading(metric) for metric in self.task.metrics[1:]]
         header += [f"at {size:g}" for _, size in self.ladder]
         header += ["solved"] * (headline.solved is not None) + ["seeds", "published"]
-        return table(header, [self.score_line(line, median) for line in self.lines], left=2)
+        return table(header, [self.score_line(line, median) for line in self.lines], range(2, len(header) - 1))
 
     def score_line(self, line: Line, median: bool) -> list[str]:
         """Return one row of the table of scores."""
@@ -175,7 +181,7 @@ class SectionWriter:
         """Return the table of costs."""
         header = ["row", "parameters", "examples", "seconds a run", "FLOPs an example", "weights scored"]
         body = [self.cost_line(line) for line in self.lines if line.ranked is not None and len(self.runs(line))]
-        return table(header, body)
+        return table(header, body, range(1, len(header) - 1))
 
     def cost_line(self, line: Line) -> list[str]:
         """Return one row of the table of costs; means over the seeds."""
@@ -197,7 +203,9 @@ def _seeds(cell: Any) -> int:
 
 def _of_seeds(cell: Any, count: float) -> str:
     seeds = _seeds(cell)
-    return f"{count:.0f}/{seeds}" if seeds else ""
+    if not seeds:
+        return ""
+    return DASH if math.isnan(count) else f"{count:.0f}/{seeds}"
 
 
 def elsewhere(cells: Sequence[Any]) -> str:
@@ -207,4 +215,4 @@ def elsewhere(cells: Sequence[Any]) -> str:
         [code(c.row), f"{c.task} {c.split}", c.metric, number(c.published, c.unit), escape(c.published_source)]
         for c in cells
     ]
-    return table(header, body, left=3)
+    return table(header, body, range(3, 4))

@@ -1,7 +1,8 @@
 """Validation score against training examples: every seed thin, their mean or median bold."""
 
+from collections.abc import Sequence
+
 import numpy as np
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
@@ -14,18 +15,22 @@ from harness.standings import Board, Contest
 from harness.statistics import Centre
 
 
-def curves(group: Group) -> list[pd.Series]:
-    """Return the validation score by examples of every seed that has a curve, NaN where undefined."""
-    tables = [read_curve(m.folder, m.run) if "curve.csv" in m.run.files else None for m in group.members]
-    return [table.set_index("examples")["validation"] for table in tables if table is not None]
+def curves(group: Group) -> list[np.ndarray]:
+    """Return examples and validation score ``(2, points)`` of every seed that has a curve, NaN where undefined."""
+    tables = [read_curve(m.folder, m.run) for m in group.members if "curve.csv" in m.run.files]
+    return [np.stack([table[name].to_numpy(float) for name in ("examples", "validation")]) for table in tables]
 
 
-def middle(seeds: list[pd.Series], centre: Centre) -> pd.Series:
-    """Return the mean or median of the curves that end with a value, where each of them has one; empty without any."""
-    finished = [seed for seed in seeds if len(seed) and not np.isnan(seed.iloc[-1])]
-    if not finished:
-        return pd.Series(dtype=float)
-    return pd.concat(finished, axis=1).dropna().agg(centre, axis=1).sort_index()
+def middle(seeds: Sequence[np.ndarray], centre: Centre) -> np.ndarray:
+    """Return the mean or median ``(2, points)`` of the curves that end with a value, where each of them has one."""
+    finished = [seed for seed in seeds if seed.size and not np.isnan(seed[1, -1])]
+    at: dict[float, list[float]] = {}
+    for seed in finished:
+        for examples, score in seed.T[~np.isnan(seed[1])].tolist():
+            at.setdefault(examples, []).append(score)
+    of = np.median if centre == "median" else np.mean
+    shared = [(examples, of(at[examples])) for examples in sorted(at) if len(at[examples]) == len(finished)]
+    return np.array(shared, float).reshape(-1, 2).T
 
 
 def draw(board: Board, contest: Contest) -> Figure:
@@ -37,7 +42,7 @@ def draw(board: Board, contest: Contest) -> Figure:
         if group is not None:
             seeds = curves(group)
             _row(axis, group, seeds, centre)
-            values += [seed.to_numpy(float) for seed in seeds]
+            values += [score for _, score in seeds]
     score_axis(axis, contest.task.headline, np.concatenate(values))
     axis.set_ylabel(f"validation {axis.get_ylabel()}")
     axis.set_xlabel("training examples")
@@ -47,19 +52,19 @@ def draw(board: Board, contest: Contest) -> Figure:
     return figure
 
 
-def _row(axis: Axes, group: Group, seeds: list[pd.Series], centre: Centre) -> None:
+def _row(axis: Axes, group: Group, seeds: Sequence[np.ndarray], centre: Centre) -> None:
     style = style_of(group.first.identity.row)
-    thin_lines(axis, [(seed.index.to_numpy(float), seed.to_numpy(float)) for seed in seeds], style)
-    mark_undefined(axis, [examples for seed in seeds for examples in seed.index[seed.isna()]], style.colour)
-    line = middle(seeds, centre)
+    thin_lines(axis, [(examples, score) for examples, score in seeds], style)
+    mark_undefined(axis, [x for examples, score in seeds for x in examples[np.isnan(score)]], style.colour)
+    examples, score = middle(seeds, centre)
     axis.plot(
-        line.index.to_numpy(float),
-        line.to_numpy(),
+        examples,
+        score,
         color=style.colour,
         linestyle=style.dashes,
         linewidth=1.8,
         marker=style.marker,
         markersize=4,
-        markevery=max(1, len(line) // 10),
+        markevery=max(1, len(score) // 10),
         label=label(group),
     )

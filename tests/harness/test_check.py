@@ -31,9 +31,11 @@ def broken(lines: dict[str, Check]) -> set[str]:
 @pytest.mark.parametrize("name", ["Sound", "SeededNoise", "Logging", "LossInDict", "Manual"])
 def test_a_tape_model_that_keeps_the_contract_passes(report, name):
     lines = report(name)
-    assert {title: line.detail for title, line in lines.items() if not line.passed} == {}
+    assert {title: line.detail for title, line in lines.items() if line.passed is False} == {}
     assert list(lines) == list(CHECKS)
-    assert lines["loss and gradients"].detail.startswith("loss ")
+    if name != "Manual":  # its steps need a trainer, so what looks at a single step may say that it does not apply
+        assert all(line.passed for line in lines.values())
+        assert lines["loss and gradients"].detail.startswith("loss ")
     assert lines["prediction"].detail == "logits (96,)"  # 4 sequences of 3 vectors of 8 bits
 
 

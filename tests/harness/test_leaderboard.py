@@ -117,7 +117,7 @@ def test_a_diverged_seed_is_counted_and_told(results):
     assert (found.n_seeds, found.n_failed, found.solved_rate) == (1, 1, 0.5)
     assert "seed 1 diverged: training loss became NaN" in found.reason
     lost = cell(collect(results, []), "NA")
-    assert (lost.n_seeds, lost.n_failed, lost.status) == (0, 1, "diverged")
+    assert (lost.n_seeds, lost.n_failed, lost.status, lost.solved_rate) == (0, 1, "diverged", 0)
     assert math.isnan(lost.mean)
 
 
@@ -172,18 +172,27 @@ def test_a_stale_row_is_marked(results, monkeypatch, no_figures):
     assert "stale: its recipe changed" in (results.parent / "board.md").read_text()
 
 
-def test_an_old_task_version_is_kept_off_the_tables(results):
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"task_version": 99}, "scored on version 99 of the task; installed is 1"),
+        ({"task": "gone/copy"}, "task gone/copy is not installed"),
+        ({"regime": "joint"}, "the installed task has no regime joint"),
+    ],
+)
+def test_what_no_installed_task_can_check_is_kept_off_the_tables(results, no_figures, change, reason):
     bundles.write_trained(results, TAPE, "tape-lstm", 0, 0.02)
     stored, measured = bundles.predicted(TAPE, 0.02, 0)
     run = bundles.run_of(get_task(TAPE), "older", 0, "smoke", measured)
-    run = run.model_copy(update={"identity": run.identity.model_copy(update={"task_version": 99})})
+    run = run.model_copy(update={"identity": run.identity.model_copy(update=change)})
     write_bundle(results, run, stored)
     scores = collect(results, [])
     (found,) = records(scores[scores["row"] == "older"])
-    assert (found.status, math.isnan(found.mean)) == ("unverified", True)
-    assert "version 99" in found.reason
+    assert (found.status, found.reason, math.isnan(found.mean)) == ("unverified", reason, True)
     write_board(results, results.parent / "board.md", [])
-    assert "older on ntm/copy:default, smoke: scored on version 99" in (results.parent / "board.md").read_text()
+    shown, hidden = (results.parent / "board.md").read_text().split("## Not shown")
+    assert "`older`" not in shown
+    assert reason in hidden
 
 
 def test_seeds_of_different_experiments_are_refused(results):
@@ -341,6 +350,8 @@ def test_check_names_what_changed(results, tmp_path):
     (results / "plots" / "gone-default-standard-size.svg").write_text("old")
     stale = [board, figure.parent / "gone-default-standard-size.svg", figure, results / "tables" / "runs.csv"]
     assert check_board(results, board, []) == sorted(map(str, stale))
+    (results / "plots" / "versions.json").unlink()
+    assert str(figure) in check_board(results, board, [])
     (results / "plots" / "versions.json").write_text("{}")
     assert check_board(results, board, []) == sorted(map(str, (board, results / "tables" / "runs.csv")))
     write_board(results, board, [])
@@ -383,7 +394,8 @@ def test_the_page_shows_what_it_must(results, tmp_path):
     fill(results)
     write_board(results, tmp_path / "board.md", published_file(tmp_path, {}))
     text = (tmp_path / "board.md").read_text()
-    for wanted in ("nrefs:1|case:mixed|eff:yes", "exact bound", "| 1/2 |", "0.500<sup>", "## ntm", "## seq2seq"):
+    assert "nan" not in text.replace("NA", "").lower().split("## ntm")[1]
+    for wanted in ("BLEU: `nrefs:1|case:mixed|eff:yes", "exact bound", "| 1/2 |", "0.500<sup>", "## ntm", "## seq2seq"):
         assert wanted in text
     for line in text.splitlines():
         if line.startswith("![") and "(" in line:
@@ -397,6 +409,13 @@ def test_an_empty_results_folder_makes_an_empty_board(results, tmp_path):
     written = write_board(results, tmp_path / "board.md", [])
     assert check_board(results, tmp_path / "board.md", []) == []
     assert len(written) == 5
+
+
+def test_a_place_that_cannot_be_written_is_named(results, tmp_path):
+    results.mkdir()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="cannot be written"):
+        write_board(results, tmp_path / "file" / "board.md", [])
 
 
 def test_shipped_cells_fill_in_for_rows_without_runs(results, tmp_path, monkeypatch, no_figures):
@@ -418,6 +437,8 @@ def test_shipped_cells_fill_in_for_rows_without_runs(results, tmp_path, monkeypa
     assert ranks(merged, TAPE)["None"] is not None
     write_board(local, tmp_path / "board.md", [])
     assert "no tie is tested" in (tmp_path / "board.md").read_text()
+    alone = load_board(tmp_path / "nothing", [])
+    assert {contest.key for contest in alone.contests} == {contest.key for contest in board.contests}
 
 
 def test_a_checkout_ships_no_tables():

@@ -7,7 +7,6 @@ from pathlib import Path
 import bundles
 import matplotlib as mpl
 import numpy as np
-import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -154,11 +153,11 @@ def test_axes_say_what_they_show(drawn):
 
 
 def test_the_bold_curve_is_of_the_seeds_that_finished():
-    seeds = [pd.Series([1.0, 2.0], index=[10, 20]), pd.Series([3.0, 4.0], index=[10, 20])]
-    failed = pd.Series([9.0, math.nan], index=[10, 20])
-    assert learning.middle([*seeds, failed], "mean").tolist() == [2, 3]
-    assert learning.middle([*seeds, seeds[0]], "median").tolist() == [1, 2]
-    assert learning.middle([failed], "mean").empty
+    seeds = [np.array([[10, 20], [1.0, 2.0]]), np.array([[10, 15, 20], [3.0, 9.0, 4.0]])]
+    failed = np.array([[10, 20], [9.0, math.nan]])
+    assert learning.middle([*seeds, failed], "mean").tolist() == [[10, 20], [2, 3]]
+    assert learning.middle([*seeds, seeds[0]], "median").tolist() == [[10, 20], [1, 2]]
+    assert learning.middle([failed], "mean").shape == (2, 0)
 
 
 def test_cost_is_flops_of_all_examples(board, contest):

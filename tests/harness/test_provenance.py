@@ -15,7 +15,7 @@ from harness.plan import identify
 from harness.provenance import collect, source_hash, stale_reason
 from harness.recipe import Recipe, Training
 from harness.registry import get_task
-from harness.results import Run
+from harness.results import Reproduction, Run
 
 MODEL = '''
 """A module."""
@@ -217,6 +217,16 @@ def test_a_run_is_stale_where_its_recipe_model_or_source_moved_on(fresh):
     assert stale_reason(moved(fresh, model_version=0)) == f"model version was 0, is {get_model('tape-lstm').version}"
     other = fresh.model_copy(update={"provenance": fresh.provenance.model_copy(update={"source_hash": "0"})})
     assert stale_reason(other) == "the model's source changed"
+
+
+def test_a_reproduction_with_the_source_of_today_clears_a_stale_cell(fresh):
+    old = fresh.model_copy(update={"provenance": fresh.provenance.model_copy(update={"source_hash": "0"})})
+    again = Reproduction(seed=0, source_hash=fresh.provenance.source_hash, commit=None, exact=False, finished="now")
+    cleared = old.model_copy(update={"reproductions": [again]})
+    assert stale_reason(cleared) is None
+    earlier = old.model_copy(update={"reproductions": [again.model_copy(update={"source_hash": "1"})]})
+    assert stale_reason(earlier) == "the model's source changed"
+    assert stale_reason(moved(cleared, hyperparameters={"hidden": 9})) == "its recipe changed"
 
 
 def test_a_row_with_settings_of_its_own_has_no_recipe_to_follow(fresh):

@@ -24,9 +24,11 @@ from harness.results import (
     Cost,
     Identity,
     Provenance,
+    Reproduction,
     Run,
     Score,
     Selection,
+    add_reproduction,
     canonical_json,
     find_bundles,
     npz_bytes,
@@ -269,6 +271,31 @@ def test_bundles_are_found_in_path_order(tmp_path):
     folders = [write(tmp_path, identity=identity(row=row, seed=seed)) for row in ("b", "a-1", "a") for seed in (1, 0)]
     assert list(find_bundles(tmp_path)) == sorted(folders)
     assert list(find_bundles(tmp_path / "nothing")) == []
+
+
+# Reproductions
+
+AGAIN = Reproduction(seed=2, source_hash="new", commit=None, exact=True, finished="2001-01-01T00:00:00+00:00")
+
+
+def test_a_reproduction_is_added_and_changes_nothing_else(bundle, tmp_path):
+    before, files = read_run(bundle), contents(bundle)
+    add_reproduction(tmp_path / "results", bundle, AGAIN)
+    add_reproduction(tmp_path / "results", bundle, AGAIN.model_copy(update={"seed": 3}))
+    after = read_run(bundle)
+    assert [r.seed for r in after.reproductions] == [2, 3]
+    assert after.model_copy(update={"reproductions": [], "checksum": before.checksum}) == before
+    assert contents(bundle).keys() == files.keys()
+    assert all(contents(bundle)[name] == data for name, data in files.items() if name != "run.json")
+
+
+def test_a_reproduction_that_cannot_be_saved_leaves_the_bundle_as_it_was(bundle, tmp_path, monkeypatch):
+    files = contents(bundle)
+    monkeypatch.setattr(os, "replace", lambda *a: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(UserError, match="No space left on device"):
+        add_reproduction(tmp_path / "results", bundle, AGAIN)
+    monkeypatch.undo()
+    assert contents(bundle) == files
 
 
 # Damage
