@@ -31,6 +31,10 @@ from tasks.seq2seq.lexicon import (
     WORD,
 )
 
+CLASS_INDEX = {name: index for index, name in enumerate(CLASSES)}
+FIRST_OF_CLASS = np.array([FIRST[name] for name in CLASSES])
+SIZE_OF_CLASS = np.array([len(words) for words in CLASSES.values()])
+
 DEPTH = 2
 """That-clauses inside one another, at most."""
 
@@ -232,29 +236,40 @@ def auxiliary(subject: Phrase, *, future: bool = False) -> Item:
     return Item(AUXILIARY + future + 2 * subject.listed, subject.head, subject.head)
 
 
-def fill(structures: list[Structure], rng: RandomState) -> tuple[np.ndarray, np.ndarray]:
-    """Fill structures of one length with words: source ``(n,L)`` and target ``(n,T)``, ending in EOS, padded."""
-    first = np.array([[FIRST[name] for name in s.classes] for s in structures])  # (n,L)
-    count = np.array([[len(CLASSES[name]) for name in s.classes] for s in structures])
-    nouns = np.array([s.nouns for s in structures])
-    draws = rng.randint(0, 2**31 - 1, size=first.shape)
-    source = first + draws % count
-    number = (np.take_along_axis(source, nouns, axis=1) - FIRST["n"]) % 2
-    determiners = FIRST["det"] + DETERMINERS_BY_NUMBER[number, draws % DETERMINERS_BY_NUMBER.shape[1]]
-    source = np.where(first == FIRST["det"], determiners, source)
-    width = max(len(s.items) for s in structures)
-    items = np.full((len(structures), width, 3), -1)
-    for row, s in enumerate(structures):
-        items[row, : len(s.items)] = s.items
-    way, word, governor = items[..., 0], items[..., 1], items[..., 2]  # (n,T) each
-    written = LOOKUP[
-        way,
-        np.take_along_axis(source, word.clip(0), axis=1),
-        GOVERNOR_KINDS[np.take_along_axis(source, governor.clip(0), axis=1)],
-    ]
-    written = np.where(way >= 0, written, PAD)
+def fill(structures: list[Structure], copies: int, rng: RandomState) -> tuple[np.ndarray, np.ndarray]:
+    """Fill each of ``n`` structures of one length with words, ``copies`` times.
+
+    Returns source ``(copies,n,L)`` and target ``(copies,n,T)``, which ends in EOS and is padded.
+    """
+    number = len(structures)
+    width = max(len(structure.items) for structure in structures)
+    classes = np.array([[CLASS_INDEX[name] for name in structure.classes] for structure in structures])  # (n,L)
+    nouns = np.array([structure.nouns for structure in structures])
+    items = np.full((number, width, 3), -1)
+    for row, structure in enumerate(structures):
+        items[row, : len(structure.items)] = structure.items
+    classes, nouns, items = (np.tile(a, (copies, *[1] * (a.ndim - 1))) for a in (classes, nouns, items))
+    source = fill_source(classes, nouns, rng)
+    target = write_target(source, items)
+    return source.reshape(copies, number, -1), target.reshape(copies, number, -1)
+
+
+def fill_source(classes: np.ndarray, nouns: np.ndarray, rng: RandomState) -> np.ndarray:
+    """Draw words of ``classes (n,L)``; a determiner suits the number of its noun at ``nouns (n,L)``."""
+    draws = rng.randint(0, 2**31 - 1, size=classes.shape)
+    source = FIRST_OF_CLASS[classes] + draws % SIZE_OF_CLASS[classes]
+    plural = (np.take_along_axis(source, nouns, axis=1) - FIRST["n"]) % 2
+    determiners = FIRST["det"] + DETERMINERS_BY_NUMBER[plural, draws % DETERMINERS_BY_NUMBER.shape[1]]
+    return np.where(classes == CLASS_INDEX["det"], determiners, source)
+
+
+def write_target(source: np.ndarray, items: np.ndarray) -> np.ndarray:
+    """Return the translations ``(n,T)`` of ``source (n,L)`` by ``items (n,W,3)``, a way of -1 for none."""
+    way, word, governor = np.moveaxis(items, -1, 0)  # (n,W) each
+    kind = GOVERNOR_KINDS[np.take_along_axis(source, governor.clip(0), axis=1)]
+    written = np.where(way >= 0, LOOKUP[way, np.take_along_axis(source, word.clip(0), axis=1), kind], PAD)
     order = np.argsort(written == PAD, axis=1, kind="stable")  # close the gaps that vanished words leave
     target = np.pad(np.take_along_axis(written, order, axis=1), ((0, 0), (0, 1)), constant_values=PAD)
     lengths = (target != PAD).sum(1)
     target[np.arange(len(target)), lengths] = EOS
-    return source, target[:, : lengths.max() + 1]
+    return target[:, : lengths.max() + 1]

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+from batches import gradients, token_batch
 
 from baselines.additive_attention import attention_recurrence
 from baselines.bahdanau import Bahdanau, Memory
@@ -8,7 +9,6 @@ from baselines.losses import token_loss
 from baselines.recurrent import BidirectionalGRU
 from baselines.sequences import shifted_right, valid_positions
 from harness.families.transduction import BOS, Inputs
-from tests.baselines.conftest import gradients, token_batch
 
 SIZES = {"embedding": 5, "hidden": 6, "attention": 7, "maxout": 3}
 

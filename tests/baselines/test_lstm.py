@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 import torch
+from batches import count_parameters, token_batch
 
 from baselines.lstm import LSTM
 from baselines.recurrent import set_forget_bias
 from harness.families.transduction import Inputs
-from tests.baselines.conftest import count_parameters, token_batch
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:

@@ -3,10 +3,14 @@
 import math
 
 import pytest
+import pytorch_lightning as pl
 import torch
+from batches import token_batch
+from torch.utils.data import DataLoader
 
 from baselines.decoding import greedy
 from baselines.losses import sequence_cost, token_loss
+from baselines.lstm import LSTM
 from baselines.optimisation import Schedule
 from baselines.sequences import reverse_by_length, shifted_right, valid_positions
 from harness.families.transduction import BOS, EOS, PAD
@@ -58,3 +62,27 @@ def test_schedule_rises_stays_and_falls():
     assert schedule(100) == pytest.approx(0.02)
     cosine = Schedule(steps=100, warm_up=0, decay_from=0, decay="cosine", final=0)
     assert [cosine(step) for step in (0, 50, 100)] == pytest.approx([1, 0.5, 0])
+
+
+def test_adam_follows_the_schedule_of_the_run(token_spec):
+    """Twenty steps of training: a tenth to rise, half the run at the peak, then down."""
+    model = LSTM(token_spec, embedding=4, hidden=5, learning_rate=0.1, warm_up=0.1, decay_from=0.5)
+    before = model.output.weight.detach().clone()
+    rates = []
+
+    class Watch(pl.Callback):
+        def on_train_batch_start(self, trainer, *_):
+            rates.append(trainer.optimizers[0].param_groups[0]["lr"])
+
+    trainer = pl.Trainer(
+        max_steps=20,
+        accelerator="cpu",
+        callbacks=[Watch()],
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
+    trainer.fit(model, DataLoader([token_batch([0, 1, 2])] * 20, batch_size=None))
+    assert rates[:3] + rates[10:11] + rates[15:16] == pytest.approx([0.05, 0.1, 0.1, 0.1, 0.051])
+    assert not torch.equal(model.output.weight, before)

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 import torch
+from batches import count_parameters, tape_batch
 
 from baselines.tape_lstm import TapeLSTM
 from baselines.tape_transformer import TapeTransformer, rotate
 from harness.families.tape import TAPE, Spec
-from tests.baselines.conftest import count_parameters, tape_batch
 
 MODELS = {
     "lstm": (TapeLSTM, {"hidden": 6, "layers": 2}),

@@ -2,11 +2,11 @@
 
 import pytest
 import torch
+from batches import TARGETS, gradients, token_batch
 
 from baselines.bahdanau import Bahdanau
 from baselines.lstm import LSTM
 from harness.families.transduction import EOS, PAD
-from tests.baselines.conftest import TARGETS, gradients, token_batch
 
 MODELS = {
     "lstm": (LSTM, {"embedding": 4, "hidden": 5, "layers": 2}),

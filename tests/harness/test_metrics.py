@@ -89,6 +89,8 @@ def test_bleu_is_never_above_100(drawn):
     hypotheses, references = map(list, zip(*drawn, strict=True))
     assert 0 <= bleu(hypotheses, references) <= 100
     assert bleu(references, references) == 100
+    statistics = BLEU_SCORE.statistics(ended(references), examples_of(references))
+    assert float(BLEU_SCORE.value(statistics.sum(0))) <= 100  # before rounding, as intervals see it
 
 
 @pytest.mark.parametrize("reference", [[A], [A, B], [A, B, C]])
