@@ -63,17 +63,24 @@ class _AttentionRecurrence(torch.autograd.Function):
         resets = gates.new_empty(steps, batch, hidden)  # r∘s
         layer = torch.empty_like(keys)  # σ(2(W_a s + U_a h)), (B,S,a)
         for t in range(steps):
-            s, c, alpha, zr, candidate = states[t], contexts[t], alphas[t], update_reset[t], candidates[t]
+            s, c, alpha, gate, zr, candidate = (
+                states[t],
+                contexts[t],
+                alphas[t],
+                gates[t],
+                update_reset[t],
+                candidates[t],
+            )
             torch.mm(s, W, out=queries[t])
             torch.add(keys, queries[t][:, None], out=layer).sigmoid_()
             e = torch.addmv(mask.view(-1), layer.view(-1, attention), v).view(batch, width)
             torch.softmax(e, dim=1, out=alpha)
             torch.bmm(alpha[:, None], annotations, out=c[:, None])
-            gates[t].addmm_(c, C)
-            zr.addmm_(s, U_zr).sigmoid_()
+            torch.addmm(gate, c, C, out=gate)
+            torch.addmm(zr, s, U_zr, out=zr).sigmoid_()
             z, r = zr.chunk(2, dim=1)
             torch.mul(r, s, out=resets[t])
-            candidate.addmm_(resets[t], U).tanh_()
+            torch.addmm(candidate, resets[t], U, out=candidate).tanh_()
             torch.lerp(s, candidate, z, out=states[t + 1])
         ctx.save_for_backward(
             previous, annotations, keys, W, v, C, U_zr, U, gates, states, contexts, queries, alphas, resets

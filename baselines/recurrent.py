@@ -89,10 +89,10 @@ class _Recurrence(torch.autograd.Function):
         resets = gates.new_empty(directions, steps, batch, hidden)  # r∘h
         for t in range(steps):
             h, zr, candidate, reset = states[:, t], update_reset[:, t], candidates[:, t], resets[:, t]
-            zr.baddbmm_(h, U_zr).sigmoid_()
+            torch.baddbmm(zr, h, U_zr, out=zr).sigmoid_()
             z, r = zr.chunk(2, dim=2)
             torch.mul(r, h, out=reset)
-            candidate.baddbmm_(reset, U).tanh_()
+            torch.baddbmm(candidate, reset, U, out=candidate).tanh_()
             torch.lerp(h, candidate, z, out=states[:, t + 1])
         ctx.save_for_backward(tokens, U_zr, U, gates, states, resets)
         ctx.vocabulary = len(table)

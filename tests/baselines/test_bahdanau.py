@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import torch
 from batches import gradients, token_batch
+from torch.utils.flop_counter import FlopCounterMode
 
 from baselines.additive_attention import attention_recurrence
 from baselines.bahdanau import Bahdanau, Memory
@@ -168,3 +169,16 @@ def test_a_pad_id_inside_the_padding_is_all_that_the_encoder_ignores(model):
     inputs = token_batch([1], extra=2).inputs
     dirty = Inputs(inputs.source.index_fill(1, torch.tensor([2, 3]), 9), inputs.source_length)
     assert torch.equal(model.encode(inputs)[1], model.encode(dirty)[1])
+
+
+def test_a_forward_pass_is_counted_in_full(token_spec):
+    """The matrix products of the recurrences reach PyTorch's counter; the energies, matrix by vector, do not."""
+    m, n, a, l, V = 5, 6, 7, 3, 13
+    batch, S, T = token_batch([0]), 6, 4
+    encoder = 2 * (V * m * 3 * n + S * 3 * n * n)
+    tables = V * m * (3 * n + 2 * l)
+    decoder = n * n + S * 2 * n * a + T * (n * a + S * 2 * n + 2 * n * 3 * n + 3 * n * n)
+    readout = T * (3 * n * 2 * l + l * V)
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        Bahdanau(token_spec, **SIZES).training_step(batch, 0)
+    assert counter.get_total_flops() == 2 * (encoder + tables + decoder + readout)

@@ -174,6 +174,10 @@ def test_any_plain_arrays_survive(tmp_path_factory, arrays):
             assert back[split][name].dtype == stored[split][name].dtype
 
 
+def test_arrays_are_compressed():
+    assert len(npz_bytes({"test/tokens": np.zeros((1000, 100), np.uint8)})) < 1_000
+
+
 def test_predictions_hold_no_pickles(tmp_path):
     folder = write_bundle(tmp_path, run_of(), {"test": {"tokens": np.array([{}, []], dtype=object)}})
     with pytest.raises(CorruptBundleError, match=r"predictions\.npz: not a readable npz"):
