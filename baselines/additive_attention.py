@@ -62,26 +62,21 @@ class _AttentionRecurrence(torch.autograd.Function):
         alphas = gates.new_empty(steps, batch, width)
         resets = gates.new_empty(steps, batch, hidden)  # r∘s
         layer = torch.empty_like(keys)  # σ(2(W_a s + U_a h)), (B,S,a)
-        for t in range(steps):
-            s, c, alpha, gate, zr, candidate = (
-                states[t],
-                contexts[t],
-                alphas[t],
-                gates[t],
-                update_reset[t],
-                candidates[t],
-            )
-            torch.mm(s, W, out=queries[t])
-            torch.add(keys, queries[t][:, None], out=layer).sigmoid_()
+        forwards = zip(
+            states[:-1], states[1:], contexts, queries, alphas, gates, update_reset, candidates, resets, strict=True
+        )
+        for s, s_next, c, query, alpha, gate, zr, candidate, reset in forwards:
+            torch.mm(s, W, out=query)
+            torch.add(keys, query[:, None], out=layer).sigmoid_()
             e = torch.addmv(mask.view(-1), layer.view(-1, attention), v).view(batch, width)
             torch.softmax(e, dim=1, out=alpha)
             torch.bmm(alpha[:, None], annotations, out=c[:, None])
             torch.addmm(gate, c, C, out=gate)
             torch.addmm(zr, s, U_zr, out=zr).sigmoid_()
             z, r = zr.chunk(2, dim=1)
-            torch.mul(r, s, out=resets[t])
-            torch.addmm(candidate, resets[t], U, out=candidate).tanh_()
-            torch.lerp(s, candidate, z, out=states[t + 1])
+            torch.mul(r, s, out=reset)
+            torch.addmm(candidate, reset, U, out=candidate).tanh_()
+            torch.lerp(s, candidate, z, out=s_next)
         ctx.save_for_backward(
             previous, annotations, keys, W, v, C, U_zr, U, gates, states, contexts, queries, alphas, resets
         )
@@ -101,27 +96,30 @@ class _AttentionRecurrence(torch.autograd.Function):
         grad_contexts, grad_queries = torch.empty_like(contexts), torch.empty_like(queries)
         grad_keys, grad_v = torch.zeros_like(keys), torch.zeros_like(v)
         layer, slope, before = torch.empty_like(keys), torch.empty_like(keys), torch.empty_like(update_reset[0])
+        before_z, before_r = before.chunk(2, dim=1)
         grad = torch.zeros_like(states[0])  # of s_i
-        for t in reversed(range(len(previous))):
-            s, zr, candidate = states[t], update_reset[t], candidates[t]
+        saved = (states[:-1], queries, alphas, update_reset, candidates)
+        gradients = (grad_states, grad_outputs, grad_gates, grad_zr, grad_a, grad_contexts, grad_queries)
+        backwards = zip(*(reversed(each.unbind()) for each in (*saved, *gradients)), strict=True)
+        for s, query, alpha, zr, candidate, d_state, d_output, d_gate, d_zr, d_a, d_context, d_query in backwards:
             z, r = zr.chunk(2, dim=1)
-            grad += grad_states[t]
+            grad += d_state
             grad_z = grad * z
-            torch.ops.aten.tanh_backward.grad_input(grad_z, candidate, grad_input=grad_a[t])
-            grad_reset = grad_a[t] @ U.T
-            torch.mul(grad, candidate - s, out=before[:, :hidden])
-            torch.mul(grad_reset, s, out=before[:, hidden:])
-            torch.ops.aten.sigmoid_backward.grad_input(before, zr, grad_input=grad_zr[t])
-            torch.addmm(grad_outputs[t], grad_gates[t], C.T, out=grad_contexts[t])
-            grad_alpha = torch.bmm(grad_contexts[t][:, None], annotations.mT)[:, 0]  # (B,S)
-            grad_e = torch.ops.aten._softmax_backward_data(grad_alpha, alphas[t], 1, alphas.dtype)
-            torch.add(keys, queries[t][:, None], out=layer).sigmoid_()
+            torch.ops.aten.tanh_backward.grad_input(grad_z, candidate, grad_input=d_a)
+            grad_reset = d_a @ U.T
+            torch.mul(grad, candidate - s, out=before_z)
+            torch.mul(grad_reset, s, out=before_r)
+            torch.ops.aten.sigmoid_backward.grad_input(before, zr, grad_input=d_zr)
+            torch.addmm(d_output, d_gate, C.T, out=d_context)
+            grad_alpha = torch.bmm(d_context[:, None], annotations.mT)[:, 0]  # (B,S)
+            grad_e = torch.ops.aten._softmax_backward_data(grad_alpha, alpha, 1, alpha.dtype)
+            torch.add(keys, query[:, None], out=layer).sigmoid_()
             torch.ops.aten.sigmoid_backward.grad_input(grad_e[:, :, None].expand_as(layer), layer, grad_input=slope)
             grad_keys += slope
-            torch.mul(slope.sum(dim=1), v, out=grad_queries[t])
+            torch.mul(slope.sum(dim=1), v, out=d_query)
             grad_v.addmv_(layer.view(-1, attention).T, grad_e.view(-1))
-            grad.sub_(grad_z).addcmul_(grad_reset, r).addmm_(grad_zr[t], U_zr.T).addmm_(grad_queries[t], W.T)
-        before_each = states[:-1].flatten(0, 1).T  # (n,TB)
+            grad.sub_(grad_z).addcmul_(grad_reset, r).addmm_(d_zr, U_zr.T).addmm_(d_query, W.T)
+        before_each = states[:-1].flatten(0, 1).T  # s_{i-1}, (n,TB)
         return (
             None,
             torch.ops.aten.embedding_dense_backward(grad_gates, previous, ctx.vocabulary, -1, False),

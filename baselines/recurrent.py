@@ -87,13 +87,13 @@ class _Recurrence(torch.autograd.Function):
         update_reset, candidates = gates.split([2 * hidden, hidden], dim=3)
         states = gates.new_zeros(directions, steps + 1, batch, hidden)
         resets = gates.new_empty(directions, steps, batch, hidden)  # r∘h
-        for t in range(steps):
-            h, zr, candidate, reset = states[:, t], update_reset[:, t], candidates[:, t], resets[:, t]
+        every = (states[:, :-1], states[:, 1:], update_reset, candidates, resets)
+        for h, h_next, zr, candidate, reset in zip(*(each.unbind(1) for each in every), strict=True):
             torch.baddbmm(zr, h, U_zr, out=zr).sigmoid_()
             z, r = zr.chunk(2, dim=2)
             torch.mul(r, h, out=reset)
             torch.baddbmm(candidate, reset, U, out=candidate).tanh_()
-            torch.lerp(h, candidate, z, out=states[:, t + 1])
+            torch.lerp(h, candidate, z, out=h_next)
         ctx.save_for_backward(tokens, U_zr, U, gates, states, resets)
         ctx.vocabulary = len(table)
         return states[:, 1:]
@@ -107,18 +107,20 @@ class _Recurrence(torch.autograd.Function):
         grad_gates = torch.empty_like(gates)
         grad_zr, grad_a = grad_gates.split([2 * hidden, hidden], dim=3)
         before = torch.empty_like(update_reset[:, 0])
+        before_z, before_r = before.chunk(2, dim=2)
         grad = torch.zeros_like(states[:, 0])
-        for t in reversed(range(tokens.shape[1])):
-            h, zr, candidate = states[:, t], update_reset[:, t], candidates[:, t]
+        every = (states[:, :-1], update_reset, candidates, grad_states, grad_zr, grad_a)
+        backwards = zip(*(reversed(each.unbind(1)) for each in every), strict=True)
+        for h, zr, candidate, d_state, d_zr, d_a in backwards:
             z, r = zr.chunk(2, dim=2)
-            grad += grad_states[:, t]
+            grad += d_state
             grad_z = grad * z
-            torch.ops.aten.tanh_backward.grad_input(grad_z, candidate, grad_input=grad_a[:, t])
-            grad_reset = torch.bmm(grad_a[:, t], U.mT)
-            torch.mul(grad, candidate - h, out=before[..., :hidden])
-            torch.mul(grad_reset, h, out=before[..., hidden:])
-            torch.ops.aten.sigmoid_backward.grad_input(before, zr, grad_input=grad_zr[:, t])
-            grad.sub_(grad_z).addcmul_(grad_reset, r).baddbmm_(grad_zr[:, t], U_zr.mT)
+            torch.ops.aten.tanh_backward.grad_input(grad_z, candidate, grad_input=d_a)
+            grad_reset = torch.bmm(d_a, U.mT)
+            torch.mul(grad, candidate - h, out=before_z)
+            torch.mul(grad_reset, h, out=before_r)
+            torch.ops.aten.sigmoid_backward.grad_input(before, zr, grad_input=d_zr)
+            grad.sub_(grad_z).addcmul_(grad_reset, r).baddbmm_(d_zr, U_zr.mT)
         return (
             None,
             torch.ops.aten.embedding_dense_backward(grad_gates, tokens, ctx.vocabulary, -1, False),

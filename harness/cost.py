@@ -1,5 +1,6 @@
 """What a model costs: parameters, and floating-point operations of a forward pass."""
 
+import copy
 import warnings
 from typing import Any
 
@@ -37,5 +38,5 @@ def forward_flops(model: Any, batch: Batch) -> float:
         torch.manual_seed(0)
         counter = FlopCounterMode(display=False)
         with torch.backends.mkldnn.flags(enabled=False), counter:
-            model.training_step(batch, 0)
+            copy.deepcopy(model).training_step(batch, 0)  # a step may change buffers
     return counter.get_total_flops() / len(batch)

@@ -68,7 +68,7 @@ def build(model: type[pl.LightningModule], spec: Any, hyperparameters: Mapping[s
             raise unknown(f"hyperparameter of {name}", key, [p for p in accepted if p != "spec"])
     try:
         return model(spec, **hyperparameters)
-    except (TypeError, ValueError) as error:
+    except Exception as error:  # whatever a model refuses its settings with
         settings = ", ".join(f"{key}={value!r}" for key, value in hyperparameters.items())
         raise UserError(f"model {name} cannot be built with {settings or 'its defaults'}: {error}") from error
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from datetime import UTC, datetime
 from functools import lru_cache
+from importlib.util import resolve_name
 from pathlib import Path
 from typing import Any
 
@@ -61,15 +62,23 @@ def source_hash(model: type[Any]) -> str:
         if path is None:
             continue
         tree = ast.parse(Path(path).read_text())
-        imported = {
-            f"{node.module}.{alias.name}" if f"{node.module}.{alias.name}" in sys.modules else str(node.module)
-            for node in ast.walk(tree)
-            if isinstance(node, ast.ImportFrom)
-            for alias in node.names
-        }
-        pending += sorted((other for other in imported if package and other.startswith(package)), reverse=True)
+        own = f"{package}."
+        pending += sorted((other for other in _imported(tree, name) if package and other.startswith(own)), reverse=True)
         digest.update(f"{name.rpartition('.')[2]}\n{_code(tree)}\n".encode())
     return digest.hexdigest()[:16]
+
+
+def _imported(tree: ast.Module, module: str) -> set[str]:
+    """Return the full names of the loaded modules that ``module`` imports, relative imports too."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = "." * node.level + (node.module or "")
+            origin = resolve_name(base, sys.modules[module].__package__) if node.level else base
+            names |= {origin, *(f"{origin}.{alias.name}" for alias in node.names)}
+    return {name for name in names if name in sys.modules}
 
 
 def _code(tree: ast.Module) -> str:

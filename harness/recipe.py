@@ -1,20 +1,33 @@
 """Recipes: a row of the board is a model with hyperparameters and training settings, by task where they differ."""
 
 import fnmatch
+import hashlib
 import inspect
+import math
 import re
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from harness.errors import UserError, unknown
 from harness.registry import load_model_class, model_names, recipe_folders
 from harness.task import Task
 
 COMMUNITY_COLOUR = "#949494"
+LONGEST_SUFFIX = 80
+"""Characters of a row name that say what was overridden: it is a folder name, too."""
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML with ``3e-4`` for a number, which YAML 1.1 takes for a string."""
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"), list("-+.0123456789")
+)
 
 
 class Strict(BaseModel):
@@ -26,7 +39,7 @@ class Strict(BaseModel):
 class Phase(Strict):
     """A stretch of training. What is not given is as in the rest of the recipe.
 
-    ``examples`` is a share of the budget where it is below 1, else a number. ``learning_rate`` is set on every
+    ``examples`` is a share of the budget where it is at most 1, else a number. ``learning_rate`` is set on every
     parameter group, and as the base of every scheduler, when the phase begins; a model that defines
     ``on_phase(name)`` is told.
     """
@@ -48,6 +61,12 @@ class Training(Strict):
     validations: int = Field(20, ge=1)
     examples: int | None = Field(None, ge=1)
     phases: list[Phase] = []
+
+    @model_validator(mode="after")
+    def _one_clipping(self) -> "Training":
+        if self.clip_norm is not None and self.clip_value is not None:
+            raise ValueError("clip_norm and clip_value exclude each other")
+        return self
 
 
 class TaskOverride(Strict):
@@ -101,7 +120,9 @@ def _validate(schema: type[Any], content: Any, source: str) -> Any:
             owner = schema
             for part in first["loc"][:-1]:
                 owner = _field_schema(owner, part)
-            raise unknown(f"key in {source}", where, owner.model_fields) from error
+            *above, key = map(str, first["loc"])
+            place = f"{source}, {'.'.join(above)}" if above else source
+            raise unknown(f"key in {place}:", key, owner.model_fields) from error
         raise UserError(f"{source}: {where} = {first['input']!r} is not valid: {first['msg']}") from error
 
 
@@ -126,13 +147,16 @@ def recipe_paths() -> dict[str, Path]:
 def read_recipe(path: Path, *, community: bool) -> Recipe:
     """Read one YAML file; the row is named by the file."""
     try:
-        content = yaml.safe_load(path.read_text())
+        content = yaml.load(path.read_text(), _Loader)
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"recipe {path} cannot be read: {error}") from error
     except yaml.YAMLError as error:
         raise UserError(f"recipe {path} is not valid YAML: {str(error).splitlines()[0]}") from error
     if not isinstance(content, dict):
         raise UserError(f"recipe {path} must be a mapping with at least the key 'model'")
+    for key in ("row", "community"):
+        if key in content:
+            raise UserError(f"recipe {path.name}: {key} is not for a recipe to say; the file names the row")
     given = {"row": path.stem, "title": path.stem, "community": community}
     return _validate(Recipe, given | content, f"recipe {path.name}")
 
@@ -163,9 +187,11 @@ def match_recipes(pattern: str) -> list[Recipe]:
 
 
 def _row_name(model: str) -> str:
-    """Return ``my-model`` for ``path/my_model.py:MyModel``."""
-    name = model.rpartition(":")[2]
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", name).replace("_", "-").lower()
+    """Return ``my-model`` for ``path/my_model.py:MyModel``, after the file's name where an installed row has it."""
+    where, _, class_name = model.rpartition(":")
+    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", class_name).replace("_", "-").lower()
+    file = re.split(r"[/\\.]", where.removesuffix(".py"))[-1].replace("_", "-").lower()
+    return f"{file}-{name}" if where and name in recipe_paths() else name
 
 
 def hyperparameter_names(model: type[Any]) -> list[str]:
@@ -187,18 +213,23 @@ def override(recipe: Recipe, settings: list[str]) -> Recipe:
         if not separator:
             raise UserError(f"--set {setting!r} is not valid: write key=value")
         value = _scalar(text)
+        if isinstance(value, float) and not math.isfinite(value):
+            raise UserError(f"--set {setting!r} is not valid: the value must be finite")
         if key in names:
             hyperparameters[key] = value
         elif key in Training.model_fields and key != "phases":
             training[key] = value
         else:
             raise unknown(f"key for {recipe.row}", key, [*names, *(k for k in Training.model_fields if k != "phases")])
-    suffix = ",".join(re.sub(r"[^A-Za-z0-9=.+-]", "_", setting) for setting in sorted(settings))
+    suffix = ",".join(sorted(settings))
+    plain = re.sub(r"[^A-Za-z0-9=.,+-]", "_", suffix)[:LONGEST_SUFFIX]
+    if plain != suffix:  # two different settings may not share a name
+        plain += f"~{hashlib.sha256(suffix.encode()).hexdigest()[:6]}"
     everywhere = TaskOverride(hyperparameters=hyperparameters, training=training)
     changed = {
-        "row": f"{recipe.row}+{suffix}",
+        "row": f"{recipe.row}+{plain}",
         "title": f"{recipe.title} ({suffix})",
-        "tasks": {**recipe.tasks, "*": everywhere},
+        "tasks": {**recipe.tasks, "**": everywhere},  # after, and beside, a recipe's own "*"
         "community": True,
         "colour": COMMUNITY_COLOUR,
     }
@@ -208,6 +239,6 @@ def override(recipe: Recipe, settings: list[str]) -> Recipe:
 def _scalar(text: str) -> Any:
     """Read a YAML value; ``3e-4``, which YAML 1.1 takes for a string, is a number."""
     try:
-        return float(text) if re.fullmatch(r"[+-]?\d+(\.\d*)?[eE][+-]?\d+", text) else yaml.safe_load(text)
+        return yaml.load(text, _Loader)
     except yaml.YAMLError as error:
         raise UserError(f"--set value {text!r} cannot be read: {str(error).splitlines()[0]}") from error

@@ -8,6 +8,7 @@ import fnmatch
 import hashlib
 import importlib
 import importlib.util
+import inspect
 import sys
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
@@ -51,6 +52,8 @@ def get_task(name: str) -> Task:
     loaded = found[name].load() if name in found else _load_named(name, "task")
     if not (isinstance(loaded, type) and issubclass(loaded, Task)):
         raise UserError(f"{name!r} is not a task class: it must derive from harness.task.Task")
+    if inspect.isabstract(loaded):
+        raise UserError(f"task class {name!r} does not define {', '.join(sorted(loaded.__abstractmethods__))}")
     return loaded()
 
 
@@ -125,7 +128,8 @@ def _import_file(path: Path, kind: str) -> Any:
         spec.loader.exec_module(module)
     except SyntaxError as error:
         del sys.modules[module_name]
-        raise UserError(f"{kind} file {path.name}: syntax error in line {error.lineno}: {error.msg}") from error
+        where = Path(error.filename or path).name
+        raise UserError(f"{kind} file {where}: syntax error in line {error.lineno}: {error.msg}") from error
     except Exception as error:
         del sys.modules[module_name]
         raise UserError(f"{kind} file {path.name} fails to import: {type(error).__name__}: {error}") from error

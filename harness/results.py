@@ -11,7 +11,9 @@ import json
 import os
 import shutil
 import tempfile
+import time
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -26,6 +28,8 @@ from harness.families.base import Stored
 
 SCHEMA_VERSION = 1
 REFERENCE_BUDGET = "reference"
+LEFTOVER_SECONDS = 600
+"""Nobody takes so long to write a bundle."""
 CURVE_COLUMNS = ("step", "examples", "seconds", "training_loss", "validation")
 
 Kind = Literal["trained", "reference", "community"]
@@ -218,8 +222,7 @@ def write_bundle(
     sealed = sealed.model_copy(update={"checksum": _seal(sealed)})
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        for leftover in target.parent.glob(f".tmp-{target.name}-*"):  # of a process that was killed while it wrote
-            shutil.rmtree(leftover, ignore_errors=True)
+        _sweep(target)
         scratch = Path(tempfile.mkdtemp(prefix=f".tmp-{target.name}-", dir=target.parent))
         try:
             for name, data in {**files, "run.json": _text(sealed).encode()}.items():
@@ -228,9 +231,15 @@ def write_bundle(
             with FileLock(results / ".lock"):
                 if target.exists():
                     old = Path(tempfile.mkdtemp(prefix=f".tmp-{target.name}-", dir=target.parent))
-                    os.replace(target, old / "replaced")
-                    os.replace(scratch, target)
-                    shutil.rmtree(old)
+                    try:
+                        os.replace(target, old / "replaced")
+                        try:
+                            os.replace(scratch, target)
+                        except OSError:
+                            os.rename(old / "replaced", target)
+                            raise
+                    finally:
+                        shutil.rmtree(old, ignore_errors=True)
                 else:
                     os.replace(scratch, target)
         finally:
@@ -240,34 +249,54 @@ def write_bundle(
     return target
 
 
+def _sweep(target: Path) -> None:
+    """Remove what a process left that was killed while it wrote ``target``; a younger folder may be somebody's."""
+    for leftover in target.parent.glob(f".tmp-{target.name}-*"):
+        if time.time() - leftover.stat().st_mtime > LEFTOVER_SECONDS:
+            shutil.rmtree(leftover, ignore_errors=True)
+
+
 def add_reproduction(results: Path, folder: Path, reproduction: Reproduction) -> None:
     """Record in a bundle that its row was reproduced."""
-    with FileLock(results / ".lock"):
-        run = read_run(folder)
-        run = run.model_copy(update={"reproductions": [*run.reproductions, reproduction]})
-        scratch = folder / ".tmp-run.json"
-        scratch.write_text(_text(run.model_copy(update={"checksum": _seal(run)})))
-        os.replace(scratch, folder / "run.json")
+    scratch = folder / ".tmp-run.json"
+    try:
+        with FileLock(results / ".lock"):
+            run = read_run(folder)
+            run = run.model_copy(update={"reproductions": [*run.reproductions, reproduction]})
+            scratch.write_text(_text(run.model_copy(update={"checksum": _seal(run)})))
+            os.replace(scratch, folder / "run.json")
+    except OSError as error:
+        scratch.unlink(missing_ok=True)
+        raise UserError(f"the bundle {folder} could not be saved: {error.strerror or error}") from error
 
 
 def read_run(folder: Path) -> Run:
     """Return a bundle's ``run.json``; ``CorruptBundleError`` names what is wrong with it."""
     path = folder / "run.json"
     try:
-        text = path.read_text()
+        text = path.read_bytes().decode()
     except (OSError, UnicodeDecodeError) as error:
         raise CorruptBundleError(f"{path}: cannot be read ({error})") from error
+    _require_schema(path, text)
     try:
         run = Run.model_validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise CorruptBundleError(f"{path}: {where + ': ' if where else ''}{first['msg']}") from error
-    if run.schema_version != SCHEMA_VERSION:
-        raise CorruptBundleError(f"{path}: schema version {run.schema_version}; this Readhead reads {SCHEMA_VERSION}")
     if run.checksum != _seal(run) or text != _text(run):
         raise CorruptBundleError(f"{path}: its content does not match its checksum; it was edited or damaged")
     return run
+
+
+def _require_schema(path: Path, text: str) -> None:
+    """Refuse another schema version by its number, whatever else is new in it."""
+    try:
+        version = json.loads(text).get("schema_version", SCHEMA_VERSION)
+    except (ValueError, AttributeError):
+        return  # not a run at all: validation says what is wrong
+    if version != SCHEMA_VERSION:
+        raise CorruptBundleError(f"{path}: schema version {version}; this Readhead reads {SCHEMA_VERSION}")
 
 
 def read_file(folder: Path, run: Run, name: str) -> bytes:
@@ -287,7 +316,7 @@ def read_arrays(folder: Path, run: Run, name: str = "predictions.npz") -> dict[s
     try:
         with np.load(io.BytesIO(read_file(folder, run, name)), allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}
-    except (ValueError, OSError, zipfile.BadZipFile) as error:
+    except (ValueError, OSError, EOFError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
         raise CorruptBundleError(f"{folder / name}: not a readable npz ({error})") from error
     grouped: dict[str, Stored] = {}
     for key, array in arrays.items():
@@ -298,7 +327,16 @@ def read_arrays(folder: Path, run: Run, name: str = "predictions.npz") -> dict[s
 
 def read_curve(folder: Path, run: Run) -> pd.DataFrame:
     """Return the training curve; columns as ``CURVE_COLUMNS``."""
-    return pd.read_csv(io.BytesIO(read_file(folder, run, "curve.csv")))
+    data = read_file(folder, run, "curve.csv")
+    try:
+        curve = pd.read_csv(io.BytesIO(data), float_precision="round_trip")
+        if tuple(curve.columns) != CURVE_COLUMNS:
+            raise ValueError(f"columns {', '.join(curve.columns)}; expected {', '.join(CURVE_COLUMNS)}")
+        return curve.astype(
+            {"step": int, "examples": int, "seconds": float, "training_loss": float, "validation": float}
+        )
+    except ValueError as error:
+        raise CorruptBundleError(f"{folder / 'curve.csv'}: not a training curve ({error})") from error
 
 
 def find_bundles(results: Path) -> Iterator[Path]:

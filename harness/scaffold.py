@@ -1,5 +1,6 @@
 """``readhead new``: a commented model file that passes ``check`` and learns, to be changed into one's own."""
 
+import ast
 import keyword
 import re
 from pathlib import Path
@@ -26,12 +27,15 @@ def new(name: str, family: str, folder: Path = Path(".")) -> Path:
     """
     get_family(family)
     module = "_".join(_words(name)).lower()
-    if not module.isidentifier() or keyword.iskeyword(module):
+    if not module.isidentifier() or keyword.iskeyword(module) or keyword.iskeyword(class_name(name)):
         raise UserError(f"name {name!r} is not valid: it must make a Python module name, such as my_model")
     path = folder / f"{module}.py"
     if path.exists():
         raise UserError(f"{path} exists; choose another name")
     template = (TEMPLATES / f"model_{family}.py.txt").read_text()
+    imports = [node for node in ast.walk(ast.parse(template)) if isinstance(node, ast.Import | ast.ImportFrom)]
+    if class_name(name) in {alias.asname or alias.name for node in imports for alias in node.names}:
+        raise UserError(f"name {name!r} is not valid: a model file imports something called {class_name(name)}")
     try:
         path.write_text(template.replace("MyModel", class_name(name)).replace("my_model", module))
     except OSError as error:

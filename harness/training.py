@@ -47,21 +47,24 @@ class Schedule:
         self.batch_sizes: list[int] = []
         self.segments: list[Segment] = []
         for index, phase in enumerate(self.phases):
-            wanted = phase.examples * examples if phase.examples < 1 else phase.examples
+            wanted = phase_examples(phase, examples)
             size = phase.batch_size or training.batch_size
             self.batches.append(TrainingBatches(task, task.split(phase.split or split), seed, size, index))
             self.batch_sizes.append(size)
             count = math.ceil(wanted / size)
-            length = math.ceil(count / max(1, round(training.validations * wanted / self._total(examples))))
+            share = wanted / sum(phase_examples(other, examples) for other in self.phases)
+            length = math.ceil(count / max(1, round(training.validations * share)))
             self.segments += [Segment(index, at, min(at + length, count)) for at in range(0, count, length)]
         self.total = sum(segment.stop - segment.start for segment in self.segments)
-
-    def _total(self, examples: int) -> float:
-        return sum(phase.examples * examples if phase.examples < 1 else phase.examples for phase in self.phases)
 
     def examples_after(self, segments: int) -> int:
         """Return the training examples of the first ``segments`` segments."""
         return sum((s.stop - s.start) * self.batch_sizes[s.phase] for s in self.segments[:segments])
+
+
+def phase_examples(phase: Phase, examples: int) -> float:
+    """Return the examples of a phase of a run of ``examples``."""
+    return phase.examples * examples if phase.examples <= 1 else phase.examples
 
 
 class SegmentLoader:

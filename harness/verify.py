@@ -42,7 +42,9 @@ def _bundles(path: Path) -> Iterator[Path]:
     if runs_folder(path).is_dir():
         yield from find_bundles(path)
     else:
-        yield from (found.parent for found in sorted(path.rglob("run.json")) if ".tmp-" not in str(found))
+        yield from (
+            found.parent for found in sorted(path.rglob("run.json")) if ".tmp-" not in str(found.relative_to(path))
+        )
 
 
 def verify_bundle(folder: Path) -> Finding:
@@ -51,7 +53,8 @@ def verify_bundle(folder: Path) -> Finding:
         run = read_run(folder)
         for name in run.files:
             read_file(folder, run, name)
-        if not folder.resolve().as_posix().endswith(run.identity.folder.as_posix()):
+        place = run.identity.folder.parts
+        if folder.resolve().parts[-len(place) :] != place:
             raise CorruptBundleError(f"{folder}: it holds the run of {run.identity.folder}")
         if run.identity.task not in task_names():
             return Finding(folder, "unverified", f"task {run.identity.task} is not installed here")
@@ -121,10 +124,26 @@ def _check_selection(folder: Path, run: Run, task: Task) -> None:
     for index, value in enumerate(values):
         if task.headline.better(value, values[best]):
             best = index
-    chosen = best if run.selection.checkpoint == "best" else len(values) - 1
-    recorded = (run.selection.step, run.selection.validation)
-    if recorded != (int(curve["step"].iloc[chosen]), values[chosen] if math.isfinite(values[chosen]) else None):
-        raise CorruptBundleError(
-            f"{folder}: it was scored at step {recorded[0]}, but its curve's {run.selection.checkpoint} is step "
-            f"{int(curve['step'].iloc[chosen])}"
-        )
+    asked = run.identity.training.get("checkpoint", "best")
+    if run.selection.checkpoint != asked and any(map(math.isfinite, values)):
+        raise CorruptBundleError(f"{folder}: the {run.selection.checkpoint} weights were scored, not the {asked}")
+    at = best if run.selection.checkpoint == "best" else len(values) - 1
+    expected: dict[str, float | None] = {
+        "step": int(curve["step"].iloc[at]),
+        "examples": int(curve["examples"].iloc[at]),
+        "validation": _finite(values[at]),
+        "training_loss": _finite(float(curve["training_loss"].iloc[-1])),
+    }
+    for name, found in expected.items():
+        own = getattr(run.selection, name)
+        if own != found:
+            raise CorruptBundleError(
+                f"{folder}: {name} of the {run.selection.checkpoint} weights is {own}, but step {expected['step']} of "
+                f"its curve has {found}"
+            )
+    if run.cost is not None and run.cost.examples != int(curve["examples"].iloc[-1]):
+        raise CorruptBundleError(f"{folder}: it was trained on {run.cost.examples} examples by its cost, not its curve")
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -24,7 +24,8 @@ def test_every_row_has_a_task_and_every_task_a_row():
 @pytest.mark.parametrize(("row", "task"), PAIRS)
 def test_a_row_trains_a_few_steps_and_is_verified(row, task, tmp_path):
     settings = ["examples=512", "validations=2"]
-    (done,) = api.run(row, task, budget="smoke", seeds=[0], settings=settings, results=tmp_path, mlflow=False)
+    options = {"regime": next(iter(get_task(task).regimes)), "budget": "smoke", "seeds": [0], "settings": settings}
+    (done,) = api.run(row, task, results=tmp_path, mlflow=False, **options)
     assert done.run is not None
     assert done.run.status == "completed"
     assert done.run.departs_from_budget

@@ -118,11 +118,11 @@ class Family(ABC):
         """Re-run ``predict`` (inputs to prediction) where the contract promises more than shapes, e.g. causality."""
 
     def batch(self, examples: Examples) -> Batch:
-        """Return ``examples`` as tensors, trimmed to the longest of them."""
+        """Return ``examples`` as tensors of their own, trimmed to the longest of them."""
         trimmed = self.trim(examples)
         return Batch(
-            self.Inputs(**{name: torch.from_numpy(np.ascontiguousarray(a)) for name, a in trimmed.inputs.items()}),
-            self.Targets(**{name: torch.from_numpy(np.ascontiguousarray(a)) for name, a in trimmed.targets.items()}),
+            self.Inputs(**{name: torch.from_numpy(np.array(a)) for name, a in trimmed.inputs.items()}),
+            self.Targets(**{name: torch.from_numpy(np.array(a)) for name, a in trimmed.targets.items()}),
         )
 
     def concatenate(self, parts: Sequence[Examples]) -> Examples:

@@ -94,6 +94,8 @@ class Tape(Family):
         if logits is None or logits.dtype != np.uint8 or logits.shape != (bits,):
             found = None if logits is None else (logits.dtype.name, logits.shape)
             raise CorruptBundleError(f"logits are {found}; expected ('uint8', ({bits},))")
+        if logits.size and logits.max() > 254:
+            raise CorruptBundleError("logits have level 255; the levels are 0..254")
 
     def same(self, a: np.ndarray, b: np.ndarray) -> bool:
         """Allow one level: a logit on the edge between two may fall to either side."""
@@ -104,6 +106,8 @@ class Tape(Family):
         inputs = batch.inputs
         steps = inputs.inputs.shape[1]
         before = as_tensor(predict(inputs), Prediction, "logits")
+        if not bool(torch.isfinite(before).all()):
+            raise PredictionError("predict_step returned NaN or infinite logits")
         generator = torch.Generator().manual_seed(0)
         for cut in sorted({1, steps // 3, steps // 2, steps - 1} - {0}):
             tape = inputs.inputs.clone()

@@ -30,6 +30,8 @@ class Spec(BaseSpec):
 
     def output_limit(self, source_length: Any) -> Any:
         """Return the most tokens (EOS included) for sources of ``source_length``: an int, array or tensor of them."""
+        if isinstance(source_length, Tensor):
+            source_length = source_length.double()  # as NumPy and Python count
         limit = self.output_slope * source_length + self.output_offset
         if isinstance(limit, Tensor):
             return limit.long()
@@ -103,9 +105,14 @@ class Transduction(Family):
     def check_stored(self, stored: Stored, examples: Examples) -> None:
         """Require one row of tokens an example."""
         tokens = stored.get("tokens")
-        if tokens is None or tokens.ndim != 2 or len(tokens) != len(examples):
-            shape = None if tokens is None else tokens.shape
-            raise CorruptBundleError(f"tokens have shape {shape}; expected ({len(examples)}, T)")
+        if (
+            tokens is None
+            or tokens.dtype not in (np.uint8, np.uint16)
+            or tokens.ndim != 2
+            or len(tokens) != len(examples)
+        ):
+            found = None if tokens is None else (tokens.dtype.name, tokens.shape)
+            raise CorruptBundleError(f"tokens are {found}; expected ('uint8' or 'uint16', ({len(examples)}, T))")
 
 
 def canonical_tokens(tokens: np.ndarray, limit: np.ndarray, vocabulary: int) -> np.ndarray:
