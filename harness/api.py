@@ -25,8 +25,9 @@ from harness.errors import RunFailedError, UserError, unknown
 from harness.execution import execute
 from harness.listing import models, rows, runs, show, tasks
 from harness.plan import Plan, make_plan
+from harness.records import Reproduction
 from harness.registry import get_task, match_tasks
-from harness.results import REFERENCE_BUDGET, Reproduction, add_reproduction, read_arrays, read_run
+from harness.results import REFERENCE_BUDGET, add_reproduction, read_arrays, read_run
 from harness.scaffold import new as new
 from harness.sweep import Done, run_all
 from harness.task import Task, overlap

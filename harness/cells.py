@@ -12,7 +12,8 @@ from harness.errors import UserError
 from harness.groups import REAL, TEXT, WHOLE, Group, installed_task, read_groups
 from harness.metrics import Metric
 from harness.published import KEY, read_published, source
-from harness.results import REFERENCE_BUDGET, Run
+from harness.records import Run
+from harness.results import REFERENCE_BUDGET
 from harness.statistics import Summary, summarise
 from harness.task import Task
 

@@ -11,7 +11,7 @@ from filelock import FileLock, Timeout
 from platformdirs import user_cache_path
 
 from harness.errors import UserError
-from harness.results import Identity
+from harness.records import Identity
 
 
 def cache_folder() -> Path:

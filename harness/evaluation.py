@@ -10,7 +10,7 @@ import torch
 from harness.errors import ReadheadError, UserError
 from harness.families.base import Examples, Stored
 from harness.model import unsupported
-from harness.results import Score
+from harness.records import Score
 from harness.task import Task
 
 EVALUATION_BATCH = 128

@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 
 from harness.errors import UserError
+from harness.records import Run, canonical_json
 from harness.registry import get_task
-from harness.results import Run, canonical_json, find_bundles, read_run, runs_folder
+from harness.results import find_bundles, read_run, runs_folder
 from harness.task import Task
 
 TEXT, WHOLE, REAL = "str", "Int64", "float64"

@@ -15,8 +15,9 @@ from harness.forecast import forecast as estimate
 from harness.plan import Plan
 from harness.progress import console
 from harness.recipe import get_recipe, recipe_paths
+from harness.records import Run
 from harness.registry import get_task, load_model_class, model_names, task_names
-from harness.results import Run, find_bundles, read_run
+from harness.results import find_bundles, read_run
 from harness.splits import Split
 from harness.sweep import Done
 from harness.verify import Finding

@@ -10,7 +10,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from harness.errors import UserError
-from harness.results import Identity, Run
+from harness.records import Identity, Run
 
 PARAMETER_LIMIT = 500
 

@@ -9,8 +9,9 @@ from harness.errors import UserError
 from harness.execution import PlannedRun, isolated
 from harness.model import applies, build, get_model
 from harness.recipe import Recipe, match_recipes, override
+from harness.records import Identity
 from harness.registry import match_tasks
-from harness.results import REFERENCE_BUDGET, Identity
+from harness.results import REFERENCE_BUDGET
 from harness.task import Task
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import harness
-from harness.results import Provenance, Run
+from harness.records import Provenance, Run
 
 CODE_PATHS = ("harness", "tasks", "baselines", "pyproject.toml", "constraints.txt")
 """What `dirty` looks at: results and documents may change while runs go on."""

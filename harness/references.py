@@ -6,7 +6,8 @@ from harness import provenance
 from harness.evaluation import score_split
 from harness.families.base import Stored
 from harness.plan import reference_identity
-from harness.results import Run, Score, require_writable, write_bundle
+from harness.records import Run, Score
+from harness.results import require_writable, write_bundle
 from harness.splits import generator
 from harness.task import Reference, Task
 

@@ -13,7 +13,7 @@ from harness.cells import COMPETING, cells_table, records, split_size, whole_cel
 from harness.groups import Group, installed_task, read_groups, runs_table
 from harness.published import read_published
 from harness.ranking import Ranked, rank_rows
-from harness.results import Run
+from harness.records import Run
 from harness.tables import with_shipped
 from harness.task import Task
 

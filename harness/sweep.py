@@ -10,8 +10,8 @@ from typing import Any
 from harness.errors import RunFailedError, UserError
 from harness.execution import PlannedRun, execute
 from harness.recipe import Recipe
+from harness.records import Identity, Run
 from harness.registry import get_task
-from harness.results import Identity, Run
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ from typing import Literal
 from harness.errors import CorruptBundleError, ReadheadError, UserError
 from harness.evaluation import score_split
 from harness.plan import combined_fingerprint
+from harness.records import Run, Score
 from harness.registry import get_task, task_names
-from harness.results import Run, Score, find_bundles, read_arrays, read_curve, read_file, read_run, runs_folder
+from harness.results import find_bundles, read_arrays, read_curve, read_file, read_run, runs_folder
 from harness.task import Task
 
 

@@ -11,8 +11,9 @@ from numpy.random import PCG64, RandomState
 from harness.evaluation import score_split
 from harness.families.base import Examples, Stored
 from harness.families.tape import dequantise, quantise
+from harness.records import Cost, Identity, Provenance, Run, Score, Selection
 from harness.registry import get_task
-from harness.results import REFERENCE_BUDGET, Cost, Identity, Provenance, Run, Score, Selection, write_bundle
+from harness.results import REFERENCE_BUDGET, write_bundle
 from harness.task import Task
 
 PROVENANCE = Provenance(

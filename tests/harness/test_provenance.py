@@ -14,8 +14,8 @@ from harness.model import get_model
 from harness.plan import identify
 from harness.provenance import collect, source_hash, stale_reason
 from harness.recipe import Recipe, Training
+from harness.records import Reproduction, Run
 from harness.registry import get_task
-from harness.results import Reproduction, Run
 
 MODEL = '''
 """A module."""

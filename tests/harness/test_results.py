@@ -19,17 +19,10 @@ from pydantic import ValidationError
 
 from harness import results as store
 from harness.errors import CorruptBundleError, UserError
+from harness.records import Cost, Identity, Provenance, Reproduction, Run, Score, Selection, canonical_json
 from harness.results import (
     CURVE_COLUMNS,
-    Cost,
-    Identity,
-    Provenance,
-    Reproduction,
-    Run,
-    Score,
-    Selection,
     add_reproduction,
-    canonical_json,
     find_bundles,
     npz_bytes,
     read_arrays,

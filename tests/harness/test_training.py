@@ -14,8 +14,9 @@ from harness.errors import RunFailedError, UserError
 from harness.families.tape import Prediction
 from harness.plan import make_plan
 from harness.recipe import Phase, Training
+from harness.records import Run
 from harness.registry import get_task
-from harness.results import Run, read_arrays, read_curve
+from harness.results import read_arrays, read_curve
 from harness.training import Schedule, derive_seed
 
 MODELS = Path(__file__).parent / "test_training.py"

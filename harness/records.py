@@ -1,0 +1,139 @@
+"""What ``run.json`` holds: strict records, checked when written and when read."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+SCHEMA_VERSION = 1
+
+Kind = Literal["trained", "reference", "community"]
+Status = Literal["completed", "diverged"]
+
+
+def canonical_json(value: Any) -> bytes:
+    """Return the one spelling of ``value`` that checksums cover."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+
+
+class Record(BaseModel):
+    """Strict base: a key that the schema does not know is an error."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+class Identity(Record):
+    """What makes two runs the same run. Anything that may change the numbers on one machine is here."""
+
+    task: str
+    task_version: int
+    regime: str
+    fingerprint: str
+    row: str
+    model: str
+    model_version: int
+    hyperparameters: dict[str, Any]
+    training: dict[str, Any]
+    budget: str
+    examples: int
+    seed: int
+
+    @property
+    def digest(self) -> str:
+        """Sixteen hex digits that name the identity, for checkpoints."""
+        return hashlib.sha256(canonical_json(self.model_dump())).hexdigest()[:16]
+
+    @property
+    def folder(self) -> Path:
+        """Where the bundle lies below ``results/runs``."""
+        return Path(self.task, self.regime, self.row, self.budget, f"seed-{self.seed}")
+
+    @property
+    def label(self) -> str:
+        """One line that names the run for a person."""
+        return f"{self.row} on {self.task}:{self.regime}, {self.budget}, seed {self.seed}"
+
+
+class Score(Record):
+    """Every metric over ``n`` examples of a split: all (``size`` None) or those of one size; null is undefined."""
+
+    split: str
+    size: float | None
+    n: int
+    values: dict[str, float | None]
+
+
+class Selection(Record):
+    """Which weights were scored, and how training went."""
+
+    checkpoint: Literal["best", "last"]
+    step: int
+    examples: int
+    validation: float | None
+    training_loss: float | None
+
+
+class Cost(Record):
+    """``flops`` are per example, forward pass alone, at the largest training size; ``seconds`` of training and all."""
+
+    parameters: int
+    examples: int
+    seconds: float
+    flops: float | None
+
+
+class Provenance(Record):
+    """Where the numbers come from; not part of the identity."""
+
+    commit: str | None
+    dirty: bool | None
+    source_hash: str
+    harness_version: str
+    libraries: dict[str, str]
+    python: str
+    cpu: str
+    threads: int
+    finished: str
+
+
+class Reproduction(Record):
+    """A later run of ``seed`` by other code that gave the same numbers: to the byte, or within the seeds' interval."""
+
+    seed: int
+    source_hash: str
+    commit: str | None
+    exact: bool
+    finished: str
+
+
+class Run(Record):
+    """The whole of ``run.json``."""
+
+    schema_version: int = SCHEMA_VERSION
+    kind: Kind
+    status: Status
+    reason: str | None = None
+    identity: Identity
+    title: str
+    bound: Literal["exact", "expected", "none"] | None = None
+    departs_from_budget: bool = False
+    signatures: dict[str, str] = {}
+    scores: list[Score]
+    unsupported: dict[str, str] = {}
+    """Splits the model cannot be run on, with its reason."""
+    selection: Selection | None = None
+    cost: Cost | None = None
+    provenance: Provenance
+    reproductions: list[Reproduction] = []
+    files: dict[str, str] = {}
+    """sha256 of each other file of the bundle."""
+    checksum: str = ""
+
+    def score(self, split: str, metric: str, size: float | None = None) -> float | None:
+        """Return one number of the run, None where it is undefined or missing."""
+        for score in self.scores:
+            if score.split == split and score.size == size:
+                return score.values.get(metric)
+        return None
