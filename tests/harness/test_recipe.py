@@ -313,8 +313,20 @@ def test_an_overridden_row_says_so(thing):
 @pytest.mark.parametrize("setting", ["cell=../../x", "cell=a b", "cell=ä", "width=[1,2]", "cell='x'"])
 def test_an_overridden_row_is_a_plain_folder_name(thing, setting):
     row = override(thing, [setting]).row
-    assert re.fullmatch(r"[A-Za-z0-9=.+,_-]+", row)
-    assert "/" not in row
+    assert re.fullmatch(r"[A-Za-z0-9=.+,_-]+~[0-9a-f]{6}", row)
+
+
+def test_two_settings_never_share_a_row_and_a_long_list_fits_a_folder_name(thing):
+    assert override(thing, ["cell=a b"]).row != override(thing, ["cell=a_b"]).row
+    long = [f"cell={'x' * 300}", f"width={2**40}"]
+    assert len(override(thing, long).row) < 120
+    assert override(thing, long).row != override(thing, [*long, "rate=1"]).row
+
+
+@pytest.mark.parametrize("text", [".nan", ".inf", "-.inf"])
+def test_a_setting_must_be_finite(thing, text):
+    with pytest.raises(UserError, match="must be finite"):
+        override(thing, [f"rate={text}"])
 
 
 # Names
@@ -324,7 +336,7 @@ def test_an_overridden_row_is_a_plain_folder_name(thing, setting):
     ("name", "row"),
     [
         ("MyModel", "my-model"),
-        ("LSTM", "lstm"),
+        ("LSTM", "file-lstm"),  # the installed row keeps its name
         ("Seq2SeqModel", "seq2-seq-model"),
         ("my_model", "my-model"),
         ("X", "x"),

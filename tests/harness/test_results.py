@@ -261,6 +261,9 @@ def test_what_a_killed_writer_left_is_no_bundle_and_is_cleared_away(tmp_path):
     shutil.copytree(folder, left)
     assert list(find_bundles(tmp_path)) == [folder]
     write(tmp_path)
+    assert left.exists(), "it is young, somebody may be writing it"
+    os.utime(left, (0, 0))
+    write(tmp_path)
     assert not left.exists()
 
 
