@@ -31,6 +31,7 @@ demo: $(READY)
 test: $(READY)
 	$(VENV)/bin/python -m pytest -n 2 -m "not slow" -q
 
+# With the tests that take longer: every documented command, in order.
 test-all: $(READY)
 	$(VENV)/bin/python -m pytest -n 2 -q
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.cli import app
+
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
@@ -33,18 +35,9 @@ def make_targets() -> set[str]:
 
 def test_the_documents_show_commands():
     shown = " ".join(commands())
-    for name in (
-        "list",
-        "show",
-        "run",
-        "references",
-        "check",
-        "new",
-        "verify",
-        "leaderboard",
-        "compare",
-        "fingerprint",
-    ):
+    names = [command.name or command.callback.__name__ for command in app.registered_commands]
+    assert len(names) > 10
+    for name in names:
         assert f"readhead {name}" in shown
 
 
@@ -64,7 +57,7 @@ def test_every_documented_command_works_in_order(tmp_path):
         words = shlex.split(line)[1:]
         if words[0] == "fingerprint":
             continue  # pins a new task's data; refused for the built-in ones, and tested with a task of its own
-        if words[0] in ("run", "compare"):
+        if words[0] in ("run", "compare", "reproduce"):
             words = [*words, "--budget", "smoke"] if "--budget" not in words else words
             words = [w if words[max(i - 1, 0)] != "--budget" else "smoke" for i, w in enumerate(words)]
         done = subprocess.run(
