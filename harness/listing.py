@@ -225,4 +225,7 @@ def findings(found: Iterable[Finding]) -> bool:
 
 def comparisons(a: str, b: str, found: Rows) -> None:
     """Print paired differences."""
-    table(f"{a} minus {b}", found)
+    shown = (
+        {key: f"{value:.4g}" if isinstance(value, float) else value for key, value in row.items()} for row in found
+    )
+    table(f"{a} minus {b}", shown)
