@@ -56,7 +56,7 @@ def beam_search(step: Step, state: Any, limit: Tensor, beam_size: int, axis: int
         state = select(state, rows, axis)
         history = torch.cat([history[rows], tokens[:, None]], dim=1)
 
-        ended = tokens.view(batch, width) == EOS
+        ended = (tokens.view(batch, width) == EOS) & ~total.isneginf()
         cut = ((limit == t) & ~ended.any(dim=1) & best.isneginf())[:, None]  # nothing is complete: take what is open
         score, slot = (total / t).masked_fill(~(ended | cut), -torch.inf).max(dim=1)  # (B,)
         better = score > best

@@ -243,7 +243,7 @@ class FeedForward(nn.Sequential):
 
 
 def sinusoids(first: int, count: int, width: int, device: torch.device | None = None) -> Tensor:
-    """Return ``(count,width)`` from position ``first`` on: column 2i is sin(pos / 10000^(2i/width)), 2i + 1 its cosine."""
+    """Return ``(count,width)``, from position ``first`` on: sin(pos / 10000^(2i/width)) in column 2i, cos beside it."""
     frequency = 10_000 ** (-torch.arange(0, width, 2, device=device) / width)  # (width/2,)
     angle = torch.arange(first, first + count, device=device)[:, None] * frequency
     return torch.stack([angle.sin(), angle.cos()], dim=2).flatten(1)

@@ -5,6 +5,7 @@ import warnings
 from typing import Any
 
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from harness.families.base import Batch
@@ -31,12 +32,13 @@ def largest_training_batch(task: Task, split: Split | Stream, count: int = FLOP_
 def forward_flops(model: Any, batch: Batch) -> float:
     """Return the multiply-adds of ``training_step`` counted as two operations each, forward alone, an example.
 
-    PyTorch's counter sees nothing of an LSTM on the oneDNN path, so that path is switched off while it counts.
+    PyTorch's counter sees nothing of an LSTM on the oneDNN path nor of the CPU's fused attention, so both are switched
+    off while it counts.
     """
     with torch.random.fork_rng(devices=[]), torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.manual_seed(0)
         counter = FlopCounterMode(display=False)
-        with torch.backends.mkldnn.flags(enabled=False), counter:
+        with torch.backends.mkldnn.flags(enabled=False), sdpa_kernel(SDPBackend.MATH), counter:
             copy.deepcopy(model).training_step(batch, 0)  # a step may change buffers
     return counter.get_total_flops() / len(batch)

@@ -135,6 +135,17 @@ def test_an_answer_without_end_is_cut_and_comes_after_any_that_has_one():
     assert search(step, state, torch.tensor([3]), 2).tolist() == [[5, 5, EOS]]
 
 
+def test_what_has_no_probability_is_no_answer():
+    """EOS is impossible, and a beam wider than the vocabulary fills up with hypotheses of probability 0."""
+
+    def step(tokens, state):
+        logits = torch.arange(7.0).repeat(len(tokens), 1)
+        return logits.index_fill(1, torch.tensor([EOS]), -torch.inf), state
+
+    for size in (1, 2, 7, 20, 300):
+        assert search(step, None, torch.tensor([2, 1]), size).tolist() == [[6, 6], [6, PAD]]
+
+
 def test_a_pad_that_the_model_says_is_kept_inside_an_answer():
     step, state = scripted({(): {PAD: 1.0}, (PAD,): {PAD: 1.0}}, [])
     assert search(step, state, torch.tensor([5]), 2).tolist() == [[PAD, PAD, EOS]]

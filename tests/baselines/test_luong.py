@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 from batches import count_parameters, gradients, token_batch
-from torch.utils.flop_counter import FlopCounterMode
 
 from baselines.losses import token_loss
 from baselines.luong import Luong, State
 from baselines.luong_attention import Attention
 from baselines.sequences import shifted_right, valid_positions
+from harness.cost import forward_flops
 from harness.families.transduction import BOS, Inputs
 
 N, S = 5, 7
@@ -132,9 +132,9 @@ def test_permuting_the_source_states_permutes_the_attention(score):
 def test_location_does_not_look_at_the_source_and_refuses_one_without_weights():
     attention, valid, h = drawn("location", "global"), torch.ones(2, S, dtype=torch.bool), torch.randn(2, 3, N)
     a, other = (attention(h, attention.memory(torch.randn(2, S, N), valid)) for _ in range(2))
-    assert torch.equal(a, other)
+    assert torch.allclose(a, other, atol=1e-6)
     wide = attention(h, attention.memory(torch.randn(2, 12, N), valid_positions(torch.tensor([7, 7]), 12)))
-    assert torch.equal(wide[:, :, :S], a)
+    assert torch.allclose(wide[:, :, :S], a, atol=1e-6)
     assert (wide[:, :, S:] == 0).all()
     with pytest.raises(ValueError, match="a source of 10 symbols is longer than the 9 positions"):
         attention.memory(torch.randn(2, 12, N), valid_positions(torch.tensor([7, 10]), 12))
@@ -180,11 +180,11 @@ def test_only_the_top_layers_state_scores(token_spec):
     memory, state = model.encode(token_batch([0]).inputs)
     word = model.target_embedding(torch.tensor([[7]]))
     after, a = model.advance(word, state, memory)
-    assert torch.equal(a, model.attention(after.hidden[1][:, None], memory))
+    assert torch.allclose(a, model.attention(after.hidden[1][:, None], memory), atol=1e-6)
     assert not torch.allclose(a, model.attention(after.hidden[0][:, None], memory), atol=1e-4)
     _, current = model.read(after.hidden[1][None], memory, 1)
     _, previous = model.read(state.hidden[1][None], memory, 1)
-    assert torch.equal(current, a)  # the new state, not the one before the step
+    assert torch.allclose(current, a, atol=1e-6)  # the new state, not the one before the step
     assert not torch.allclose(previous, a, atol=1e-4)
 
 
@@ -215,7 +215,7 @@ def test_input_feeding_is_the_only_way_from_one_attention_to_the_next_state(toke
     fed = state._replace(attentional=torch.ones_like(state.attentional))
     y = torch.tensor([7])
     logits, other = (model.step(y, s, memory)[0] for s in (state, fed))
-    assert torch.equal(logits, other) != feeding
+    assert torch.allclose(logits, other, atol=1e-6) != feeding
 
 
 def test_memory_is_in_the_order_of_the_source_whichever_way_it_was_read(token_spec):
@@ -225,7 +225,7 @@ def test_memory_is_in_the_order_of_the_source_whichever_way_it_was_read(token_sp
         lengths = torch.tensor([4, 3])
         before, _ = model.encode(Inputs(torch.tensor([[4, 5, 6, 7], [4, 5, 6, 0]]), lengths))
         after, _ = model.encode(Inputs(torch.tensor([[4, 9, 6, 7], [4, 9, 6, 0]]), lengths))
-        moved = (before.states != after.states).any(2).tolist()
+        moved = ((before.states - after.states).abs() > 1e-4).any(2).tolist()
         unread = [True, True, False, False] if reverse else [False, True, True, True]
         assert moved == [unread, [*unread[:3], False]]
 
@@ -286,7 +286,6 @@ def test_attention_of_a_forward_pass_is_counted(token_spec):
     """With general scores: keys once, then for every step a score and a sum over the source, W_c and W_s."""
     n, V, T, source = N, 13, 4, 6
     lstm = source * 4 * n * (4 + n) + T * 4 * n * (4 + n + n)
-    with FlopCounterMode(display=False) as counter, torch.no_grad(), torch.backends.mkldnn.flags(enabled=False):
-        Luong(token_spec, **SIZES).training_step(token_batch([0]), 0)
     attention = source * n * n + T * 2 * source * n
-    assert counter.get_total_flops() == 2 * (lstm + attention + T * (2 * n * n + V * n))
+    flops = forward_flops(Luong(token_spec, **SIZES), token_batch([0]))
+    assert flops == 2 * (lstm + attention + T * (2 * n * n + V * n))

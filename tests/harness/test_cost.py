@@ -124,3 +124,16 @@ def test_the_batch_that_is_counted_has_the_largest_training_size():
     assert largest_training_batch(task, task.split("train")).inputs.source.shape == (4, 20)
     bounded = largest_training_batch(task, Split("validation", "validation", (), 0))
     assert bounded.inputs.source_length.tolist() == [20] * 4
+
+
+def test_fused_attention_is_counted():
+    """Two products of T·T·d multiply-adds each, whatever kernel the processor would choose."""
+
+    class Attention(torch.nn.Module):
+        def training_step(self, batch, batch_idx):
+            q = torch.ones(len(batch), 2, 10, 8)  # (B,heads,T,d)
+            return torch.nn.functional.scaled_dot_product_attention(q, q, q, is_causal=True).sum()
+
+    task = get_task("ntm/copy")
+    batch = largest_training_batch(task, task.split("train"))
+    assert forward_flops(Attention(), batch) == 2 * 2 * (2 * 10 * 10 * 8)
