@@ -17,7 +17,7 @@ from harness.splits import BLOCK, GROUP, TrainingBatches
 
 EXAMPLES = GROUP * BLOCK
 """A stream makes this many examples at once."""
-TRAINED = 48
+TRAINED = 24
 """Batches that are trained on."""
 
 

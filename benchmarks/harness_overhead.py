@@ -19,13 +19,12 @@ from harness.plan import make_plan
 from harness.progress import RunProgress
 from harness.training import Harness, Schedule, SegmentLoader, Trainer, fit
 
-STEPS = 96
 PAIRS = 7
 CASES = (
-    ("bahdanau", "seq2seq/copy", ()),
-    ("lstm", "seq2seq/copy", ()),
-    ("tape-lstm", "ntm/copy", ()),
-    ("tape-lstm", "ntm/copy", ("hidden=64", "layers=1")),
+    ("bahdanau", "seq2seq/copy", (), 96),
+    ("lstm", "seq2seq/copy", (), 96),
+    ("tape-lstm", "ntm/copy", (), 96),
+    ("tape-lstm", "ntm/copy", ("hidden=128", "layers=1"), 480),
 )
 
 
@@ -40,16 +39,16 @@ class TimedHarness(Harness):
         self.outcome.position += 1
 
 
-def schedule_of(planned: PlannedRun) -> Schedule:
-    """Return a schedule of one segment of STEPS batches."""
+def schedule_of(planned: PlannedRun, steps: int) -> Schedule:
+    """Return a schedule of one segment of ``steps`` batches."""
     settings = planned.recipe.training.model_copy(update={"validations": 1})
-    return Schedule(planned.task, planned.regime, settings, STEPS * settings.batch_size, seed=0)
+    return Schedule(planned.task, planned.regime, settings, steps * settings.batch_size, seed=0)
 
 
-def through_the_harness(planned: PlannedRun) -> float:
-    """Return seconds for STEPS steps through Lightning and the harness."""
+def through_the_harness(planned: PlannedRun, steps: int) -> float:
+    """Return seconds for ``steps`` steps through Lightning and the harness."""
     model = build_model(planned)
-    schedule = schedule_of(planned)
+    schedule = schedule_of(planned, steps)
     spec = planned.task.spec(planned.regime)
     checkpoints = Checkpoints(planned.identity)
     with RunProgress("benchmark", schedule.total) as progress:
@@ -59,10 +58,10 @@ def through_the_harness(planned: PlannedRun) -> float:
     return harness.elapsed
 
 
-def by_hand(planned: PlannedRun) -> float:
-    """Return seconds for STEPS steps of a plain loop: the same data, loss, clipping, optimiser and scheduler."""
+def by_hand(planned: PlannedRun, steps: int) -> float:
+    """Return seconds for ``steps`` steps of a plain loop: the same data, loss, clipping, optimiser and scheduler."""
     model = build_model(planned)
-    schedule = schedule_of(planned)
+    schedule = schedule_of(planned, steps)
     model.trainer = Trainer(logger=False, enable_checkpointing=False, enable_progress_bar=False, accelerator="cpu")
     model.trainer.total_batches = schedule.total
     configured = model.configure_optimizers()
@@ -82,11 +81,11 @@ def by_hand(planned: PlannedRun) -> float:
 def main() -> None:
     """Print a line a case."""
     with isolated():
-        for row, task, settings in CASES:
+        for row, task, settings, steps in CASES:
             planned = make_plan(row, task, budget="smoke", seeds=[0], settings=settings).runs[0]
-            by_hand(planned), through_the_harness(planned)  # warm up
-            pairs = [(by_hand(planned), through_the_harness(planned)) for _ in range(PAIRS)]
-            hand, harness = (1000 * statistics.median(times) / STEPS for times in zip(*pairs, strict=True))
+            by_hand(planned, steps), through_the_harness(planned, steps)  # warm up
+            pairs = [(by_hand(planned, steps), through_the_harness(planned, steps)) for _ in range(PAIRS)]
+            hand, harness = (1000 * statistics.median(times) / steps for times in zip(*pairs, strict=True))
             overhead = statistics.median(b / a - 1 for a, b in pairs)
             times = f"{hand:6.2f} ms by hand  {harness:6.2f} ms through the harness"
             print(f"{planned.recipe.row:32} {times}  overhead {overhead:+.1%}")
