@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from harness.cells import collect, records
 from harness.errors import UserError
 from harness.groups import installed_task
-from harness.plots import FIGURES, figures, plotting_versions
+from harness.plots import FIGURES, figures, kinds, plotting_versions
 from harness.published import KINDS
 from harness.ranking import MEAN_RULE, TAPE_RULE, ranks_table
 from harness.sections import SectionWriter, elsewhere
@@ -109,10 +109,10 @@ def _suite(content: Board, suite: str, link: Callable[..., str]) -> dict[str, An
             section = SectionWriter(content, contest).section()
             pictures = [
                 {
-                    "text": f"{contest.task.name}, {contest.budget}: {what}",
+                    "text": f"{contest.task.name}, {contest.budget}: {FIGURES[kind][0]}",
                     "path": link(PLOTS, f"{contest.slug}-{kind}.svg"),
                 }
-                for kind, (what, _) in FIGURES.items()
+                for kind in kinds(content, contest)
             ]
             tables.append({**vars(section), "figures": pictures})
     other = content.scores[(content.scores["suite"] == suite) & (content.scores["kind"] == "published")]

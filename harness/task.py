@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.random import RandomState
@@ -16,6 +16,9 @@ from harness.errors import UserError, unknown
 from harness.families.base import Examples, Family, Stored
 from harness.metrics import Metric
 from harness.splits import Role, Size, Split, Stream, fingerprint, load_split, stream_sample
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Bound = Literal["exact", "expected", "none"]
 
@@ -76,6 +79,13 @@ class Task(ABC):
     @abstractmethod
     def render(self, examples: Examples, row: int, stored: Stored | None = None) -> str:
         """Return one example (and, if given, the prediction in row ``row`` of ``stored``) as readable text."""
+
+    draws: ClassVar[tuple[str, ...]] = ()
+    """What an explanation must hold for ``draw``; nothing where the task draws none."""
+
+    def draw(self, axis: "Axes", examples: Examples, row: int, explanation: Stored) -> None:
+        """Draw on ``axis`` what a model showed of itself on one example: what ``explain`` returned, no batch axis."""
+        raise NotImplementedError(f"{self.name} does not draw explanations")
 
     @property
     def suite(self) -> str:

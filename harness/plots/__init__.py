@@ -5,7 +5,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from harness.plots import by_size, cost, learning
+from harness.plots import by_size, cost, explained, learning
 from harness.plots.style import plotting_versions, svg, themed
 from harness.standings import Board, Contest
 
@@ -13,18 +13,24 @@ FIGURES: dict[str, tuple[str, Callable[[Board, Contest], Figure]]] = {
     "size": ("score against size", by_size.draw),
     "learning": ("validation score against training examples", learning.draw),
     "cost": ("score against cost", cost.draw),
+    "explained": ("what models show of themselves", explained.draw),
 }
 """Kind of figure by the end of its file's name: what it shows, and how it is drawn."""
+
+
+def kinds(board: Board, contest: Contest) -> list[str]:
+    """Return the kinds of figure that one table has."""
+    return [kind for kind in FIGURES if kind != "explained" or explained.explaining(board, contest)]
 
 
 def figures(board: Board, contest: Contest, folder: Path) -> list[Path]:
     """Draw the figures of one table into ``folder`` and return the files in the order of ``FIGURES``."""
     folder.mkdir(parents=True, exist_ok=True)
-    files = {folder / f"{contest.slug}-{kind}.svg": draw for kind, (_, draw) in FIGURES.items()}
+    files = {folder / f"{contest.slug}-{kind}.svg": FIGURES[kind][1] for kind in kinds(board, contest)}
     with themed():
         for path, draw in files.items():
             path.write_bytes(svg(draw(board, contest)))
     return list(files)
 
 
-__all__ = ["FIGURES", "figures", "plotting_versions"]
+__all__ = ["FIGURES", "figures", "kinds", "plotting_versions"]

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.random import RandomState
@@ -13,6 +13,9 @@ from harness.metrics import Metric
 from harness.metrics.transduction import SEQUENCE_METRICS
 from harness.splits import Role, Size, Split, Stream, draw_of_role
 from harness.task import Reference, Regime, Task
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 SYMBOLS = 50
 TRAIN_LENGTHS = tuple(range(1, 21))
@@ -46,6 +49,19 @@ class SequenceTask(Task):
             "random": Reference("random symbols, right length", "expected", chance),
             "oracle": Reference("the right answer", "exact", _oracle),
         }
+
+    draws: ClassVar[tuple[str, ...]] = ("tokens", "attention")
+
+    def draw(self, axis: "Axes", examples: Examples, row: int, explanation: Stored) -> None:
+        """Draw the alignment: a line an answered word, a column a source word, darker for more attention."""
+        source = [self.source_word(int(token)) for token in examples.inputs["source"][row] if token != PAD]
+        answer = text(explanation["tokens"].astype(np.int64), self.target_word).split()
+        axis.imshow(explanation["attention"].astype(np.float32), cmap="Blues", vmin=0, vmax=1, aspect="auto")
+        size = max(3.5, min(7.0, 130 / len(source)))
+        axis.set_xticks(range(len(source)), source, rotation=90, fontsize=size)
+        axis.set_yticks(range(len(answer)), answer, fontsize=size)
+        axis.set_xlabel("source")
+        axis.set_ylabel("answer")
 
     def render(self, examples: Examples, row: int, stored: Stored | None = None) -> str:
         """Show source, target and answer as words."""

@@ -281,6 +281,23 @@ def test_reproduce_records_that_todays_code_gives_the_numbers(readhead):
     assert "unknown seed" in readhead("reproduce", *row, "--seed", "7")[2]
 
 
+@pytest.mark.parametrize(("key", "drawn"), [("attention", True), ("something", False)])
+def test_what_a_model_shows_of_itself_is_drawn_where_the_task_knows_how(readhead, key, drawn):
+    name = model_file(Path.cwd())
+    shown = (
+        f'{{"tokens": torch.full((len(inputs), 3), 4), "{key}": torch.rand(len(inputs), 3, inputs.source.shape[1])}}'
+    )
+    Path("mine.py").write_text(
+        Path("mine.py").read_text() + f"    def explain(self, inputs):\n        return {shown}\n"
+    )
+    assert readhead("run", name, *RUN)[0] == 0
+    assert readhead("leaderboard")[0] == 0
+    figure = Path("results/plots/seq2seq-copy-default-smoke-explained.svg")
+    assert figure.exists() == drawn
+    assert (figure.name in Path("leaderboard.md").read_text()) == drawn
+    assert readhead("leaderboard", "--check")[0] == 0
+
+
 def test_an_out_of_date_board_fails_the_check(readhead):
     assert run_mine(readhead)[0] == 0
     assert readhead("leaderboard")[0] == 0
