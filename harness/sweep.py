@@ -50,6 +50,7 @@ def _in_workers(runs: Sequence[PlannedRun], results: Path, workers: int, force: 
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     os.environ.setdefault("RAY_DEDUP_LOGS", "0")
+    os.environ.setdefault("RAY_worker_niceness", "0")  # the default, 15, starves runs on a machine with other work
     os.environ.setdefault("RAY_COLOR_PREFIX", "0")
     import ray
 
