@@ -24,9 +24,14 @@ class Translate(SequenceTask):
 
     Examples::
 
-        the old dog not see a house     -> dogo old2o una houseo note seear pas hao EOS   (see tests for more)
+        the old dog not see a house     -> dogo old2o uno houseo note seear pas hao EOS
+        every king will see the queen   -> cada kingo queena om see2ar vado EOS
+        the dog that a cat see run      -> dogo quo una cata see2ar haa fin runir hao EOS
 
-    PLACEHOLDER
+    ``lexicon`` and ``grammar`` state the languages. A sentence grows by joining clauses and by that-clauses. Regimes 15
+    and 30 train on sentences of 3 to so many words, each length equally likely; both are tested in bins of five to 60.
+    Sentences are partitioned by a hash between train, validation and test. An artificial stand-in for the translation
+    tasks of Sutskever et al. 2014 and Bahdanau et al. 2015, whose figures plot BLEU against sentence length.
     """
 
     name = "seq2seq/translate"

@@ -30,7 +30,7 @@ def sentences(examples):
         ("the dog sleep", "dogo sleepir hao"),
         ("some stones fall", "stoneas fallir haas"),
         ("some dogs fall", "dogos fall2ir haos"),
-        ("the old dog not see a house", "dogo old2o una houseo note seear pas hao"),
+        ("the old dog not see a house", "dogo old2o uno houseo note seear pas hao"),
         ("every king will see the queen", "cada kingo queena om see2ar vado"),
         ("a cat and the dogs rest", "una cata ande dogos restir haas"),
         ("the dog that see a cat run", "dogo quo una cata om see2ar hao fin runir hao"),
@@ -41,8 +41,7 @@ def sentences(examples):
     ],
 )
 def test_the_independent_translator_knows_the_language(source, target):
-    """Worked by hand; wrong articles (``una houseo``) would show: house is masculine."""
-    assert translate(source) == target.replace("una houseo", "uno houseo")
+    assert translate(source) == target
 
 
 @pytest.mark.parametrize("name", ["test-to-15", "test-to-30", "validation-15", "validation-30", "test-45", "test-60"])
