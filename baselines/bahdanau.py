@@ -8,7 +8,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from baselines.additive_attention import attention_recurrence
-from baselines.decoding import greedy
+from baselines.beam import repeat, search, valid_beam_size
+from baselines.encoding import require_symbols
 from baselines.losses import token_loss
 from baselines.optimisation import adam
 from baselines.recurrent import BidirectionalGRU, initialise_blocks
@@ -41,7 +42,7 @@ class Bahdanau(pl.LightningModule):
         p(y_i) = softmax(W_o t_i)
 
     Deviations: the readout sees s_i as in equation 4 (the appendix writes s_{i-1}); gates, readout and output have
-    biases; Glorot and orthogonal initialisation instead of N(0, 0.01²); Adam instead of Adadelta; greedy decoding.
+    biases; Glorot and orthogonal initialisation instead of N(0, 0.01²); Adam instead of Adadelta.
     """
 
     families = ("transduction",)
@@ -55,12 +56,13 @@ class Bahdanau(pl.LightningModule):
         hidden: int = 128,
         attention: int = 128,
         maxout: int = 64,
+        beam_size: int = 1,
         learning_rate: float = 2e-3,
         warm_up: float = 0.02,
         decay_from: float = 0.5,
     ):
         super().__init__()
-        self.spec, self.hidden = spec, hidden
+        self.spec, self.hidden, self.beam_size = spec, hidden, valid_beam_size(beam_size)
         self.learning_rate, self.warm_up, self.decay_from = learning_rate, warm_up, decay_from
         self.encoder = BidirectionalGRU(spec.source_vocabulary, embedding, hidden)
         self.W_s = nn.Linear(hidden, hidden)
@@ -92,6 +94,7 @@ class Bahdanau(pl.LightningModule):
 
     def encode(self, inputs: Inputs) -> tuple[Memory, Tensor]:
         """Return what the decoder reads, and its first state ``s_0 (B,n)``."""
+        require_symbols(inputs.source_length)
         valid = valid_positions(inputs.source_length, inputs.source.shape[1])  # (B,S)
         annotations, first_backward = self.encoder(inputs.source, valid)  # (B,S,2n), (B,n)
         mask = torch.zeros_like(valid, dtype=annotations.dtype).masked_fill(~valid, -torch.inf)
@@ -127,26 +130,21 @@ class Bahdanau(pl.LightningModule):
         return token_loss(self.readout(s, previous, c), batch.targets.target.T)  # s (T,B,n), c (T,B,2n)
 
     def predict_step(self, inputs: Inputs, batch_idx: int = 0) -> Prediction:
-        """Decode greedily."""
-        return Prediction(self.decode(inputs)[0])
+        """Search for the best answer; greedily with a beam of 1."""
+        memory, s_0 = self.encode(inputs)
+        memory = repeat(memory, self.beam_size)
+        limit = self.spec.output_limit(inputs.source_length)
+        return Prediction(search(lambda y, s: self.step(y, s, memory)[:2], s_0, limit, self.beam_size))
 
     def explain(self, inputs: Inputs) -> dict[str, Tensor]:
-        """Return the greedy answer ``tokens (B,T')`` and the ``attention (B,T',S)`` that each token was read with."""
-        tokens, attention = self.decode(inputs)
-        return {"tokens": tokens, "attention": attention}
-
-    def decode(self, inputs: Inputs) -> tuple[Tensor, Tensor]:
-        """Return the greedy answer ``(B,T')`` and its alignments ``(B,T',S)``."""
-        memory, s_0 = self.encode(inputs)
+        """Return the answer ``tokens (B,T')`` and the ``attention (B,T',S)`` that each token was read with."""
+        tokens = self.predict_step(inputs).tokens
+        memory, s = self.encode(inputs)
         alignments = []
-
-        def step(y: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
-            logits, s, alpha = self.step(y, s, memory)
+        for y in shifted_right(tokens, BOS).T:  # (B,)
+            _, s, alpha = self.step(y, s, memory)
             alignments.append(alpha)
-            return logits, s
-
-        tokens = greedy(step, s_0, self.spec.output_limit(inputs.source_length))
-        return tokens, torch.stack(alignments, dim=1)
+        return {"tokens": tokens, "attention": torch.stack(alignments, dim=1)}
 
     def configure_optimizers(self) -> dict[str, Any]:
         """Adam with the shared schedule."""

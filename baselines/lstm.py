@@ -4,9 +4,9 @@ from typing import Any
 
 import pytorch_lightning as pl
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence
 
-from baselines.decoding import greedy
+from baselines.beam import search, valid_beam_size
+from baselines.encoding import read
 from baselines.losses import token_loss
 from baselines.optimisation import adam
 from baselines.recurrent import set_forget_bias
@@ -21,11 +21,11 @@ State = tuple[Tensor, Tensor]
 class LSTM(pl.LightningModule):
     """An LSTM reads the source into a vector of fixed size, another writes the answer from it (§2).
 
-    p(y_1..y_T | x) = Π p(y_t | v, y_1..y_{t-1}), where v is the encoder's last state and the decoder's first. The
-    source is read backwards (§3.3), so that the first symbols, needed first, were read last.
+    p(y_1..y_T | x) = Π p(y_t | v, y_1..y_{t-1}), where v is the encoder's last state and the decoder's first. With
+    ``reverse_source`` the source is read backwards (§3.3), so that its first symbols, needed first, were read last.
 
     Deviations: the paper's four layers of 1,000 cells are parameters; the forget bias starts at 1; Adam instead of SGD;
-    greedy decoding instead of a beam; torch's uniform initialisation, U(-1/√n, 1/√n), instead of U(-0.08, 0.08).
+    torch's uniform initialisation, U(-1/√n, 1/√n), instead of U(-0.08, 0.08).
     """
 
     families = ("transduction",)
@@ -38,13 +38,14 @@ class LSTM(pl.LightningModule):
         embedding: int = 64,
         hidden: int = 256,
         layers: int = 1,
-        reverse_source: bool = True,
+        reverse_source: bool = False,
+        beam_size: int = 1,
         learning_rate: float = 2e-3,
         warm_up: float = 0.02,
         decay_from: float = 0.5,
     ):
         super().__init__()
-        self.spec, self.reverse_source = spec, reverse_source
+        self.spec, self.reverse_source, self.beam_size = spec, reverse_source, valid_beam_size(beam_size)
         self.learning_rate, self.warm_up, self.decay_from = learning_rate, warm_up, decay_from
         self.source_embedding = nn.Embedding(spec.source_vocabulary, embedding)
         self.encoder = nn.LSTM(embedding, hidden, layers)
@@ -59,10 +60,7 @@ class LSTM(pl.LightningModule):
         source, length = inputs.source, inputs.source_length
         if self.reverse_source:
             source = reverse_by_length(source, length)
-        embedded = self.source_embedding(source.T)  # (S,B,m)
-        if bool((length == source.shape[1]).all()):
-            return self.encoder(embedded)[1]
-        return self.encoder(pack_padded_sequence(embedded, length.cpu(), enforce_sorted=False))[1]
+        return read(self.encoder, self.source_embedding(source.T), length)[1]  # over (S,B,m)
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         """Teacher forcing: every step of the answer sees the right previous token."""
@@ -76,8 +74,9 @@ class LSTM(pl.LightningModule):
         return self.output(states[0]), state
 
     def predict_step(self, inputs: Inputs, batch_idx: int = 0) -> Prediction:
-        """Decode greedily."""
-        return Prediction(greedy(self.step, self.encode(inputs), self.spec.output_limit(inputs.source_length)))
+        """Search for the best answer; greedily with a beam of 1."""
+        limit = self.spec.output_limit(inputs.source_length)
+        return Prediction(search(self.step, self.encode(inputs), limit, self.beam_size, axis=1))
 
     def configure_optimizers(self) -> dict[str, Any]:
         """Adam with the shared schedule."""
