@@ -11,12 +11,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from harness.cells import collect, records
 from harness.errors import UserError
+from harness.findings import Finding, find
 from harness.groups import installed_task
-from harness.plots import FIGURES, figures, kinds, plotting_versions
+from harness.plots import FIGURES, STUDY, figures, kinds, plotting_versions, study_figure
 from harness.published import KINDS
 from harness.ranking import MEAN_RULE, TAPE_RULE, ranks_table
 from harness.sections import SectionWriter, elsewhere
 from harness.standings import Board, doubts, load_board
+from harness.studies import read_studies
 from harness.tables import csv_bytes
 
 TABLES, PLOTS, VERSIONS = "tables", "plots", "versions.json"
@@ -58,7 +60,7 @@ def check_board(results: Path, board: Path, published: Sequence[Path] | None = N
 
 def _figures(results: Path) -> list[Path]:
     """Return the figures that some board drew."""
-    return [path for kind in FIGURES for path in sorted((results / PLOTS).glob(f"*-{kind}.svg"))]
+    return [path for kind in (*FIGURES, STUDY) for path in sorted((results / PLOTS).glob(f"*-{kind}.svg"))]
 
 
 def _bytes(path: Path) -> bytes | None:
@@ -74,15 +76,17 @@ def _publish(content: Board, results: Path, board: Path, into: Path, page: Path)
         into / TABLES / "ranks.csv": csv_bytes(ranks),
         into / PLOTS / VERSIONS: (json.dumps(plotting_versions(), indent=1) + "\n").encode(),
     }
+    findings = [finding for study in read_studies() if (finding := find(study, content)) is not None]
     drawn = [path for contest in content.contests for path in figures(content, contest, into / PLOTS)]
-    files[page] = render(content, results, board).encode()
+    drawn += [study_figure(content, found.study, into / PLOTS) for found in findings if found.study.curves]
+    files[page] = render(content, findings, results, board).encode()
     for path, data in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
     return [*files, *drawn]
 
 
-def render(content: Board, results: Path, board: Path) -> str:
+def render(content: Board, findings: Sequence[Finding], results: Path, board: Path) -> str:
     """Return the Markdown of a board that lies at ``board``; its links lead to files below ``results``."""
     environment = Environment(
         loader=PackageLoader("harness"), undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True
@@ -96,12 +100,14 @@ def render(content: Board, results: Path, board: Path) -> str:
         tape_rule=TAPE_RULE,
         kinds=KINDS,
         tables=link(TABLES),
-        suites=[shown for suite in sorted(set(content.scores["suite"])) if (shown := _suite(content, suite, link))],
+        suites=[
+            shown for suite in sorted(set(content.scores["suite"])) if (shown := _suite(content, findings, suite, link))
+        ],
         unshown=list(doubts(content)),
     )
 
 
-def _suite(content: Board, suite: str, link: Callable[..., str]) -> dict[str, Any]:
+def _suite(content: Board, findings: Sequence[Finding], suite: str, link: Callable[..., str]) -> dict[str, Any]:
     """Return what the template shows of one suite, empty if it has nothing to show."""
     tables = []
     for contest in content.contests:
@@ -115,11 +121,19 @@ def _suite(content: Board, suite: str, link: Callable[..., str]) -> dict[str, An
                 for kind in kinds(content, contest)
             ]
             tables.append({**vars(section), "figures": pictures})
+    studies = [
+        {
+            **vars(found),
+            "figure": link(PLOTS, f"{found.study.slug}-{STUDY}.svg") if found.study.curves else "",
+        }
+        for found in findings
+        if found.study.suite == suite
+    ]
     other = content.scores[(content.scores["suite"] == suite) & (content.scores["kind"] == "published")]
     foreign = [cell for cell in records(other) if installed_task(cell.task) is None]
     if not tables and not foreign:
         return {}
-    return {"name": suite, "tables": tables, "elsewhere": elsewhere(foreign) if foreign else ""}
+    return {"name": suite, "tables": tables, "studies": studies, "elsewhere": elsewhere(foreign) if foreign else ""}
 
 
 __all__ = ["check_board", "collect", "render", "write_board"]

@@ -42,6 +42,11 @@ def ranks_by_solved_rate(task: Task) -> bool:
     return task.family.name == "tape"
 
 
+def centre_of(task: Task) -> Centre:
+    """Return what stands for the seeds of a row: the median where runs succeed or fail."""
+    return "median" if ranks_by_solved_rate(task) else "mean"
+
+
 def rank_rows(cells: Sequence[Any], task: Task, groups: Mapping[str, Group]) -> list[Ranked]:
     """Return the places of one table's rows, best first.
 
@@ -84,7 +89,7 @@ def _order(cell: Any, task: Task) -> tuple[float, ...]:
 
 def _compare(leader: str, rows: Sequence[str], task: Task, groups: Mapping[str, Group]) -> dict[str, Comparison]:
     """Return the bootstrap comparison of every other row to the leader, where both have predictions here."""
-    centre: Centre = "median" if ranks_by_solved_rate(task) else "mean"
+    centre = centre_of(task)
     own = [row for row in rows if row in groups]
     if leader not in groups or not own:
         return {}

@@ -103,14 +103,14 @@ class Recipe(Strict):
         return self.model_copy(
             update={
                 "hyperparameters": hyperparameters,
-                "training": _validate(Training, training, self.row),
+                "training": validated(Training, training, self.row),
                 "tasks": {},
             }
         )
 
 
-def _validate(schema: type[Any], content: Any, source: str) -> Any:
-    """Validate ``content``, turning the first complaint into one line that names the key and the valid ones."""
+def validated(schema: type[Any], content: Any, source: str) -> Any:
+    """Return ``content`` as a ``schema``; the first complaint becomes one line with the key and the valid ones."""
     try:
         return schema.model_validate(content)
     except ValidationError as error:
@@ -144,21 +144,27 @@ def recipe_paths() -> dict[str, Path]:
     return paths
 
 
-def read_recipe(path: Path, *, community: bool) -> Recipe:
-    """Read one YAML file; the row is named by the file."""
+def read_mapping(path: Path, kind: str, required: str) -> dict[str, Any]:
+    """Read a YAML file of one mapping; ``kind`` and the key ``required`` are for the messages of a ``UserError``."""
     try:
         content = yaml.load(path.read_text(), _Loader)
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"recipe {path} cannot be read: {error}") from error
+        raise UserError(f"{kind} {path} cannot be read: {error}") from error
     except yaml.YAMLError as error:
-        raise UserError(f"recipe {path} is not valid YAML: {str(error).splitlines()[0]}") from error
+        raise UserError(f"{kind} {path} is not valid YAML: {str(error).splitlines()[0]}") from error
     if not isinstance(content, dict):
-        raise UserError(f"recipe {path} must be a mapping with at least the key 'model'")
+        raise UserError(f"{kind} {path} must be a mapping with at least the key {required!r}")
+    return content
+
+
+def read_recipe(path: Path, *, community: bool) -> Recipe:
+    """Read one YAML file; the row is named by the file."""
+    content = read_mapping(path, "recipe", "model")
     for key in ("row", "community"):
         if key in content:
             raise UserError(f"recipe {path.name}: {key} is not for a recipe to say; the file names the row")
     given = {"row": path.stem, "title": path.stem, "community": community}
-    return _validate(Recipe, given | content, f"recipe {path.name}")
+    return validated(Recipe, given | content, f"recipe {path.name}")
 
 
 @lru_cache

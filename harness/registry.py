@@ -91,6 +91,11 @@ def published_files() -> list[Path]:
     return [path for folder in recipe_folders() if (path := folder.parent / "published.csv").exists()]
 
 
+def study_files() -> list[Path]:
+    """Return every file of a folder ``studies/`` that lies beside a ``recipes/`` folder, by name."""
+    return sorted(path for folder in recipe_folders() for path in (folder.parent / "studies").glob("*.yaml"))
+
+
 def _load_named(name: str, kind: str) -> type[Any]:
     """Import ``module:Class`` or ``file.py:Class``."""
     where, _, class_name = name.rpartition(":")

@@ -164,24 +164,39 @@ class Resampled:
     resamples: np.ndarray
 
 
-def resample(statistics: Sequence[np.ndarray], metric: Metric, centre: Centre = "mean") -> Resampled:
+def resample(
+    statistics: Sequence[np.ndarray],
+    metric: Metric,
+    centre: Centre = "mean",
+    minus: Sequence[np.ndarray] | None = None,
+) -> Resampled:
     """Resample a row's seeds, and in each the examples, from ``statistics``: one ``(n,k)`` a seed.
 
     The examples of resample r are the same for every row scored on ``n`` examples, so that two rows are compared pair
     by pair. The seeds drawn depend on the row's own statistics: two rows draw independently, and a row that is compared
-    with itself, or with the sides exchanged, gives exactly 0, or exactly the opposite.
+    with itself, or with the sides exchanged, gives exactly 0, or exactly the opposite. With ``minus``, the statistics
+    of the same seeds on another test, each seed's score is how far it falls from the first test to the other.
     """
     if not statistics:
         raise ValueError("a row without a completed seed cannot be resampled")
+    values, own = _by_seed(statistics, metric)
+    identity = hashlib.sha256(np.stack(statistics).tobytes())
+    if minus is not None:
+        other_values, other = _by_seed(minus, metric)
+        values, own = values - other_values, own - other
+        identity.update(np.stack(minus).tobytes())
+    drawn = _generator(identity.hexdigest()).randint(0, len(statistics), size=values.shape)
+    centred = np.mean if centre == "mean" else np.median
+    return Resampled(float(centred(own)), centred(np.take_along_axis(values, drawn, axis=1), axis=1))
+
+
+def _by_seed(statistics: Sequence[np.ndarray], metric: Metric) -> tuple[np.ndarray, np.ndarray]:
+    """Return each seed's score in every resample of the examples ``(resamples, seeds)``, and on all ``(seeds,)``."""
     stacked = np.stack(statistics)  # (seeds, n, k)
     seeds, examples, width = stacked.shape
     columns = stacked.transpose(1, 0, 2).reshape(examples, seeds * width)
     sums = (example_counts(examples) @ columns).reshape(RESAMPLES, seeds, width)
-    values = metric.value(sums)  # (resamples, seeds)
-    drawn = _generator(hashlib.sha256(stacked.tobytes()).hexdigest()).randint(0, seeds, size=(RESAMPLES, seeds))
-    centred = np.mean if centre == "mean" else np.median
-    own = np.array([metric.score(one) for one in statistics])
-    return Resampled(float(centred(own)), centred(np.take_along_axis(values, drawn, axis=1), axis=1))
+    return metric.value(sums), np.array([metric.score(one) for one in statistics])
 
 
 def difference(a: Resampled, b: Resampled) -> Comparison:

@@ -5,9 +5,10 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from harness.plots import by_size, cost, explained, learning
+from harness.plots import by_size, cost, explained, learning, study
 from harness.plots.style import plotting_versions, svg, themed
 from harness.standings import Board, Contest
+from harness.studies import Study
 
 FIGURES: dict[str, tuple[str, Callable[[Board, Contest], Figure]]] = {
     "size": ("score against size", by_size.draw),
@@ -16,6 +17,10 @@ FIGURES: dict[str, tuple[str, Callable[[Board, Contest], Figure]]] = {
     "explained": ("what models show of themselves", explained.draw),
 }
 """Kind of figure by the end of its file's name: what it shows, and how it is drawn."""
+
+
+STUDY = "study"
+"""The end of the name of a study's file."""
 
 
 def kinds(board: Board, contest: Contest) -> list[str]:
@@ -33,4 +38,13 @@ def figures(board: Board, contest: Contest, folder: Path) -> list[Path]:
     return list(files)
 
 
-__all__ = ["FIGURES", "figures", "kinds", "plotting_versions"]
+def study_figure(board: Board, asked: Study, folder: Path) -> Path:
+    """Draw the curves of a study into ``folder`` and return the file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{asked.slug}-{STUDY}.svg"
+    with themed():
+        path.write_bytes(svg(study.draw(board, asked)))
+    return path
+
+
+__all__ = ["FIGURES", "STUDY", "figures", "kinds", "plotting_versions", "study_figure"]

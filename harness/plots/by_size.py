@@ -1,78 +1,30 @@
 """Score against size: inside the training range and up the ladder."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from harness.cells import records
+from harness.curves import Curve, curves
 from harness.groups import Group
 from harness.metrics import Metric
 from harness.plots.style import (
     GREY,
     Style,
-    centre_of,
+    draw_curve,
     label,
     legend,
-    mark_undefined,
     panels,
     reference_style,
     score_axis,
     style_of,
     thin_lines,
 )
+from harness.ranking import centre_of
 from harness.results import REFERENCE_BUDGET
 from harness.standings import Board, Contest
-from harness.statistics import Centre
-
-
-@dataclass(frozen=True)
-class Curve:
-    """One row's scores by size, ``(sizes,)`` each, NaN where undefined or unsupported; ``n`` examples a point.
-
-    ``centre`` is the mean over seeds with ``low`` and ``high`` its interval, or the median without one.
-    """
-
-    size: np.ndarray
-    centre: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    n: np.ndarray
-    split: list[str]
-
-
-def curves(board: Board, contest: Contest) -> dict[tuple[str, str, str], Curve]:
-    """Return the curves of a table by budget (its own or ``reference``), row and metric.
-
-    One point a size: where the ladder repeats a size of the first test, the ladder's own stands.
-    """
-    scores = board.scores
-    chosen = scores[
-        (scores["task"] == contest.task.name)
-        & (scores["regime"] == contest.regime)
-        & scores["budget"].isin([contest.budget, REFERENCE_BUDGET])
-        & scores["size"].notna()
-        & ~scores["status"].isin(["published", "missing"])
-    ]
-    order = {split: index for index, split in enumerate(contest.task.regime(contest.regime).tests)}
-    points: dict[tuple[str, str, str], dict[float, Any]] = {}
-    for cell in sorted(records(chosen), key=lambda cell: order.get(cell.split, -1)):
-        points.setdefault((cell.budget, cell.row, cell.metric), {})[cell.size] = cell
-    centre = centre_of(contest.task)
-    return {key: _curve([cells[size] for size in sorted(cells)], centre) for key, cells in points.items()}
-
-
-def _curve(cells: list[Any], centre: Centre) -> Curve:
-    """Return the curve of ``cells`` in order of size; one that was not measured has no examples."""
-    n = np.array([0 if pd.isna(cell.n_examples) else cell.n_examples for cell in cells])
-    size, middle, low, high = np.array([(c.size, getattr(c, centre), c.low, c.high) for c in cells], float).T
-    if centre == "median":
-        low = high = np.full(len(cells), np.nan)
-    return Curve(size, middle, low, high, n, [cell.split for cell in cells])
 
 
 def draw(board: Board, contest: Contest) -> Figure:
@@ -85,7 +37,7 @@ def draw(board: Board, contest: Contest) -> Figure:
         score_axis(axis, contest.task.metric(name), np.concatenate([c.centre for c in drawn]) if drawn else np.empty(0))
         axis.set_xlabel(contest.task.size_name)
         counts |= {int(n) for c in drawn for n in c.n if n}
-    legend(figure, axes[0], contest, _caption(contest, counts))
+    legend(figure, axes[0], " · ".join(contest.key), _caption(contest, counts))
     return figure
 
 
@@ -105,7 +57,7 @@ def _panel(
     for ranked in board.contests[contest]:
         if (line := lines.get((contest.budget, ranked.row, metric.name))) is not None:
             group = board.row(contest, ranked.row)
-            _draw_row(axis, line, style_of(ranked.row), label(group) if group else ranked.row)
+            draw_curve(axis, line, style_of(ranked.row), label(group) if group else ranked.row)
             if group is not None and centre_of(contest.task) == "median":
                 _draw_seeds(axis, line, style_of(ranked.row), group, metric)
             yield line
@@ -115,15 +67,6 @@ def _panel(
             yield line
     if metric is contest.task.headline and metric.solved is not None:
         _draw_threshold(axis, metric.solved)
-
-
-def _draw_row(axis: Axes, line: Curve, style: Style, name: str) -> None:
-    """Draw a row's line with its band; crosses at the foot where it has no value."""
-    look: dict[str, Any] = {"color": style.colour, "linestyle": style.dashes, "marker": style.marker, "zorder": 3}
-    every = max(1, len(line.size) // 12)
-    axis.plot(line.size, line.centre, **look, linewidth=1.6, markersize=4, markevery=every, label=name)
-    axis.fill_between(line.size, line.low, line.high, color=style.colour, alpha=0.15, linewidth=0, zorder=2)
-    mark_undefined(axis, line.size[np.isnan(line.centre)].tolist(), style.colour)
 
 
 def _draw_seeds(axis: Axes, line: Curve, style: Style, group: Group, metric: Metric) -> None:

@@ -10,7 +10,8 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from harness.groups import Group
 from harness.markdown import number
-from harness.plots.style import centre_of, label, legend, mark_undefined, panels, score_axis, style_of
+from harness.plots.style import label, legend, mark_undefined, panels, score_axis, style_of
+from harness.ranking import centre_of
 from harness.standings import Board, Contest
 from harness.statistics import Centre
 
@@ -50,7 +51,12 @@ def draw(board: Board, contest: Contest) -> Figure:
         axis.set_xlabel(title)
         _cost_axis(axis)
     axes[1].set_ylabel("")
-    legend(figure, axes[0], contest, f"large: {centre} over seeds; small: each seed; ×: diverged or undefined")
+    legend(
+        figure,
+        axes[0],
+        " · ".join(contest.key),
+        f"large: {centre} over seeds; small: each seed; ×: diverged or undefined",
+    )
     return figure
 
 

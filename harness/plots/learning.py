@@ -9,7 +9,8 @@ from matplotlib.ticker import FuncFormatter
 
 from harness.groups import Group
 from harness.markdown import number
-from harness.plots.style import centre_of, label, legend, mark_undefined, panels, score_axis, style_of, thin_lines
+from harness.plots.style import label, legend, mark_undefined, panels, score_axis, style_of, thin_lines
+from harness.ranking import centre_of
 from harness.results import read_curve
 from harness.standings import Board, Contest
 from harness.statistics import Centre
@@ -48,7 +49,7 @@ def draw(board: Board, contest: Contest) -> Figure:
     axis.set_xlabel("training examples")
     axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value, "count")))
     caption = f"thin: each seed; bold: {centre} of the seeds that finished; ×: diverged or undefined"
-    legend(figure, axis, contest, caption)
+    legend(figure, axis, " · ".join(contest.key), caption)
     return figure
 
 

@@ -17,13 +17,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, SymmetricalLogLocator
 
+from harness.curves import Curve
 from harness.groups import Group
 from harness.metrics import Metric
-from harness.ranking import ranks_by_solved_rate
 from harness.recipe import COMMUNITY_COLOUR, get_recipe, recipe_paths
-from harness.standings import Contest
-from harness.statistics import Centre
-from harness.task import Task
 
 WIDTH = 8.3
 """Inches: 797 pixels, the width GitHub shows a figure at."""
@@ -138,11 +135,6 @@ def label(group: Group) -> str:
     return f"{row} ({failed}/{len(group.members)} failed)" if failed else row
 
 
-def centre_of(task: Task) -> Centre:
-    """Return what stands for the seeds of a row: the median where runs succeed or fail, as in its ranks."""
-    return "median" if ranks_by_solved_rate(task) else "mean"
-
-
 def mark_undefined(axis: Axes, xs: Sequence[float], colour: Any) -> None:
     """Mark at the foot of the panel where a row has no value, so that a line never just stops."""
     if xs:
@@ -158,6 +150,15 @@ def mark_undefined(axis: Axes, xs: Sequence[float], colour: Any) -> None:
         )
 
 
+def draw_curve(axis: Axes, curve: Curve, style: Style, name: str, dashes: Any = None) -> None:
+    """Draw a row's scores by size with their band; crosses at the foot where it has no value."""
+    look: dict[str, Any] = {"color": style.colour, "linestyle": dashes or style.dashes, "marker": style.marker}
+    every = max(1, len(curve.size) // 12)
+    axis.plot(curve.size, curve.centre, **look, zorder=3, linewidth=1.6, markersize=4, markevery=every, label=name)
+    axis.fill_between(curve.size, curve.low, curve.high, color=style.colour, alpha=0.15, linewidth=0, zorder=2)
+    mark_undefined(axis, curve.size[np.isnan(curve.centre)].tolist(), style.colour)
+
+
 def thin_lines(axis: Axes, lines: Sequence[tuple[np.ndarray, np.ndarray]], style: Style, zorder: float = 2) -> None:
     """Draw every seed's ``(x, y)`` thin, as one path with gaps: a path a seed makes the file many times larger."""
     gap = np.array([np.nan])
@@ -165,8 +166,8 @@ def thin_lines(axis: Axes, lines: Sequence[tuple[np.ndarray, np.ndarray]], style
     axis.plot(x, y, color=style.colour, linewidth=0.6, alpha=0.5, zorder=zorder)
 
 
-def legend(figure: Figure, axis: Axes, contest: Contest, caption: str) -> None:
-    """Say above the panels which table it is and what lines and bands mean; put one legend for all panels below them.
+def legend(figure: Figure, axis: Axes, title: str, caption: str) -> None:
+    """Say above the panels what is shown and what lines and bands mean; put one legend for all panels below them.
 
     Margins are set by hand, in inches: a layout engine would draw every figure twice.
     """
@@ -179,7 +180,7 @@ def legend(figure: Figure, axis: Axes, contest: Contest, caption: str) -> None:
     figure.subplots_adjust(
         left=0.65 / WIDTH, right=1 - 0.1 / WIDTH, bottom=below / height, top=1 - 0.3 / height, wspace=0.2
     )
-    heading = f"{' · '.join(contest.key)}   ({caption})"
+    heading = f"{title}   ({caption})"
     figure.text(0.1 / WIDTH, 1 - 0.08 / height, heading, ha="left", va="top", fontsize=7.5, color=GREY)
     figure.legend(handles, labels, loc="lower center", bbox_to_anchor=(0.5, 0), ncols=columns, frameon=False)
 

@@ -12,6 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from harness import provenance
+from harness.curves import curves
 from harness.plots import FIGURES, by_size, cost, figures, kinds, learning, plotting_versions
 from harness.plots.style import style_of, svg, themed
 from harness.recipe import Recipe
@@ -73,7 +74,7 @@ def crosses(figure: Figure, row: str, panel: int = 0) -> list[float]:
 
 
 def test_a_curve_is_the_cells_of_its_row(board, contest):
-    curve = by_size.curves(board, contest)["standard", "a-model-with-quite-a-long-name-indeed", "bits"]
+    curve = curves(board, contest)["standard", "a-model-with-quite-a-long-name-indeed", "bits"]
     assert curve.size.tolist() == [*range(1, 21), 30, 50, 120]
     scores = board.scores[(board.scores["row"] == "a-model-with-quite-a-long-name-indeed")]
     for split, size, median, n in zip(curve.split, curve.size, curve.centre, curve.n, strict=True):
@@ -82,7 +83,7 @@ def test_a_curve_is_the_cells_of_its_row(board, contest):
 
 
 def test_the_ladder_stands_where_it_repeats_a_size(board, contest):
-    curve = by_size.curves(board, contest)["standard", "tape-lstm", "bits"]
+    curve = curves(board, contest)["standard", "tape-lstm", "bits"]
     at = dict(zip(curve.size, curve.split, strict=True))
     assert (at[9], at[10], at[20], at[30]) == ("test", "test-10", "test-20", "test-30")
     assert curve.n[curve.size == 10] == 50
