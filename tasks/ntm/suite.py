@@ -134,8 +134,8 @@ def visited(peak: np.ndarray) -> np.ndarray:
     if not len(used):
         return np.arange(len(peak))
     gaps = np.diff(used, append=used[0] + len(peak))  # from each to the next one round the circle
-    widest = int(gaps.argmax())
-    start, span = used[(widest + 1) % len(used)], len(peak) - gaps[widest] + 1
+    last = len(used) - 1 - int(gaps[::-1].argmax())  # of the run: the widest gap follows it
+    start, span = used[(last + 1) % len(used)], len(peak) - gaps[last] + 1
     return (start + np.arange(span)) % len(peak)
 
 
