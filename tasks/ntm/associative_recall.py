@@ -57,6 +57,8 @@ class AssociativeRecall(TapeTask):
     }
     metrics: ClassVar[tuple[Metric, ...]] = tape_metrics(solved=0.5)
     plotted: ClassVar[tuple[str, ...]] = ("bits", "wrong_bits")
+    # standard: 24 steps a tape, in batches of 16 about ten minutes for a memory network on one core; as many updates as
+    # the paper's networks took, one sequence each.
     budgets: ClassVar[Mapping[str, int]] = {"smoke": 1_024, "demo": 65_536, "standard": 524_288, "paper": 1_048_576}
     size_name = "list length (items)"
 

@@ -87,7 +87,8 @@ class DynamicNGrams(TapeTask):
     }
     metrics: ClassVar[tuple[Metric, ...]] = (REGRET, BITS, WRONG_BITS)
     plotted: ClassVar[tuple[str, ...]] = ("regret", "bits")
-    budgets: ClassVar[Mapping[str, int]] = {"smoke": 512, "demo": 8_192, "standard": 131_072, "paper": 1_048_576}
+    # standard: 200 steps a tape, in batches of 16 up to half an hour for a memory network on one core.
+    budgets: ClassVar[Mapping[str, int]] = {"smoke": 1_024, "demo": 8_192, "standard": 131_072, "paper": 1_048_576}
     size_name = "sequence length (bits)"
 
     def spec(self, regime: str) -> Spec:

@@ -67,6 +67,7 @@ class RepeatCopy(TapeTask):
     }
     metrics: ClassVar[tuple[Metric, ...]] = tape_metrics(solved=0.5)
     plotted: ClassVar[tuple[str, ...]] = ("bits", "wrong_bits")
+    # standard: 38 steps a tape, in batches of 16 about ten minutes for a memory network on one core.
     budgets: ClassVar[Mapping[str, int]] = {"smoke": 1_024, "demo": 32_768, "standard": 262_144, "paper": 1_048_576}
     size_name = "tape length (steps)"
 
