@@ -74,7 +74,7 @@ class TapeTask(Task):
         """
         length = int(examples.inputs["length"][row])
         answer = examples.targets["answer"][row, :length]
-        logits = explanation["logits"][:length].astype(np.float64)
+        logits = np.clip(explanation["logits"][:length].astype(np.float64), -LOGIT_RANGE, LOGIT_RANGE)
         output = np.where(answer[:, None], 1 / (1 + np.exp(-logits)), np.nan)
         write, read = (explanation[head][:length].astype(np.float32).max(1) for head in ("write", "read"))  # (T,N)
         places = visited(np.maximum(write.max(0), read.max(0)))
