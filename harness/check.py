@@ -243,7 +243,7 @@ def _check_task(model: type[Any], task: Task, regime: str, recipe: Recipe) -> It
             )
     dropped = []
     for name in task.regime(regime).tests:
-        reason = unsupported(model, t.spec, float(np.max(task.bounded(name).sizes)))
+        reason = unsupported(model, t.spec, float(task.load(name).sizes.max()))
         if reason is not None:
             dropped.append(f"{name} ({reason})")
     if dropped:

@@ -243,7 +243,7 @@ def _scored(
     explained: dict[str, np.ndarray] = {}
     if outcome.diverged is None:
         stored, scores, reasons = evaluate(model, task, planned.regime, spec)
-        explained = explain(model, task, planned.regime)
+        explained = explain(model, task, planned.regime, spec)
     run = Run(
         kind="community" if planned.recipe.community else "trained",
         status="completed" if outcome.diverged is None else "diverged",

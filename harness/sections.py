@@ -106,7 +106,7 @@ class SectionWriter:
         headline, median = self.task.headline, ranks_by_solved_rate(self.task)
         header = ["rank", "row", _heading(headline)]
         header += ["median"] * median + [_heading(metric) for metric in self.task.metrics[1:]]
-        header += [f"at {size:g}" for _, size in self.ladder]
+        header += [f"at {_rung(split)}" for split, _ in self.ladder]
         header += ["solved"] * (headline.solved is not None) + ["seeds", "published"]
         return table(header, [self.score_line(line, median) for line in self.lines], range(2, len(header) - 1))
 
@@ -174,7 +174,7 @@ class SectionWriter:
                 if cell is None or math.isnan(cell.published):
                     continue
                 what = "" if metric is self.task.headline else f"{metric.title} "
-                where = "" if split == self.contest.test else f" at {split_size(self.task, split):g}"
+                where = "" if split == self.contest.test else f" at {_rung(split)}"
                 yield f"{what}{number(cell.published, cell.unit)}{where}{self.notes.mark(cell.published_source)}"
 
     def costs(self) -> str:
@@ -189,6 +189,11 @@ class SectionWriter:
         units = {"parameters": "count", "examples": "count", "seconds": "s", "flops": "FLOPs"}
         means = [number(float(runs[name].astype(float).mean()), unit) for name, unit in units.items()]
         return [code(line.row), *means, "/".join(sorted(set(runs["checkpoint"]) - {""})) or DASH]
+
+
+def _rung(split: str) -> str:
+    """Return the label of a test of the ladder: its size, or what stands for it."""
+    return split.removeprefix("test-")
 
 
 def _heading(metric: Metric) -> str:

@@ -6,6 +6,7 @@ their blocks; a training stream has no last block.
 """
 
 import hashlib
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -183,7 +184,7 @@ def draw_of_role(draw: Callable[[int], np.ndarray], count: int, role: Role) -> n
     share = 14 / 16 if role == "train" else 1 / 16
     while missing > 0:
         rows = draw(int(missing / share * 1.2) + 8)
-        rows = rows[partition(rows.reshape(len(rows), -1)) == role][:missing]
+        rows = rows[partition(rows.reshape(len(rows), math.prod(rows.shape[1:]))) == role][:missing]
         kept.append(rows)
         missing -= len(rows)
     return np.concatenate(kept)

@@ -83,8 +83,21 @@ class Task(ABC):
     draws: ClassVar[tuple[str, ...]] = ()
     """What an explanation must hold for ``draw``; nothing where the task draws none."""
 
+    def explained(self, regime: str) -> list[tuple[str, int]]:
+        """Return the test examples, by split and row, on which models show themselves.
+
+        Here the first of the middle and of the largest size of the first test, and the first of the next harder test.
+        """
+        first, *others = self.regime(regime).tests
+        sizes = np.unique(self.load(first).sizes)
+        chosen = [
+            (first, int(np.argmax(self.load(first).sizes == size))) for size in (sizes[len(sizes) // 2], sizes[-1])
+        ]
+        harder = [name for name in others if self.load(name).sizes.max() > sizes[-1]]
+        return chosen + [(name, 0) for name in harder[:1]]
+
     def draw(self, axis: "Axes", examples: Examples, row: int, explanation: Stored) -> None:
-        """Draw on ``axis`` what a model showed of itself on one example: what ``explain`` returned, no batch axis."""
+        """Draw on ``axis`` what a model showed of itself on one example: prediction and ``explain``, no batch axis."""
         raise NotImplementedError(f"{self.name} does not draw explanations")
 
     @property
@@ -139,6 +152,10 @@ class Task(ABC):
         if name not in self._loaded:
             split = self.split(name)
             examples = stream_sample(self, split) if isinstance(split, Stream) else load_split(self, split)
+            try:
+                self.family.check_examples(examples)
+            except UserError as error:
+                raise UserError(f"split {name} of {self.name}: {error}") from error
             pinned = self.pinned["splits"].get(name)
             found = fingerprint(examples)
             if pinned is not None and pinned != found:

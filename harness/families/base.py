@@ -95,6 +95,9 @@ class Family(ABC):
     def trim(self, examples: Examples) -> Examples:
         """Return ``examples`` without the columns that are padding in every row."""
 
+    def check_examples(self, examples: Examples) -> None:  # noqa: B027
+        """Raise a ``UserError`` that names the first of ``examples`` that a task of this family may not hold."""
+
     @abstractmethod
     def store(self, prediction: Any, batch: Batch, spec: Any) -> Stored:
         """Return the canonical, quantised arrays of one batch's ``prediction``.
