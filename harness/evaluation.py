@@ -85,7 +85,8 @@ def evaluate(model: Any, task: Task, regime: str, spec: Any) -> tuple[dict[str, 
 def explain(model: Any, task: Task, regime: str) -> dict[str, np.ndarray]:
     """Return what the model shows of itself on three fixed test examples (float16), keyed ``<split>/<row>/<name>``.
 
-    They are the first example of the middle and of the largest size of the first test, and of the next harder test.
+    They are the first example of the middle and of the largest size of the first test, and of the next harder test that
+    the model can be run on.
     """
     if not hasattr(model, "explain"):
         return {}
@@ -94,7 +95,9 @@ def explain(model: Any, task: Task, regime: str) -> dict[str, np.ndarray]:
     chosen = [
         (tests[0], int(np.argmax(task.load(tests[0]).sizes == size))) for size in (sizes[len(sizes) // 2], sizes[-1])
     ]
-    harder = [name for name in tests[1:] if task.load(name).sizes.max() > sizes[-1]]
+    largest = {name: float(task.load(name).sizes.max()) for name in tests[1:]}
+    spec = task.spec(regime)
+    harder = [n for n, size in largest.items() if size > sizes[-1] and unsupported(type(model), spec, size) is None]
     chosen += [(harder[0], 0)] if harder else []
     shown = {}
     for split, row in chosen:

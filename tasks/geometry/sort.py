@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 MIXED = tuple(range(5, 21))
 REGIMES = {"5": (5,), "10": (10,), "15": (15,), "5-20": MIXED}
-LADDER = (5, 10, 15, 20, 25, 30, 40, 50)
+LADDER = {5: 500, 10: 500, 15: 500, 20: 500, 25: 200, 30: 200, 40: 200, 50: 200}
+"""Numbers of each further test, and how many sets of it."""
 
 
 class Sort(Task):
@@ -46,7 +47,7 @@ class Sort(Task):
         *(Stream(f"train-{name}", sizes) for name, sizes in REGIMES.items()),
         *(Split(f"validation-{name}", "validation", sizes, 480 // len(sizes)) for name, sizes in REGIMES.items()),
         Split("test-5-20", "test", MIXED, 40),
-        *(Split(f"test-{n}", "test", (n,), 500, ladder=n) for n in LADDER),
+        *(Split(f"test-{n}", "test", (n,), count, ladder=n) for n, count in LADDER.items()),
     )
     regimes: ClassVar[Mapping[str, Regime]] = {
         name: Regime(
