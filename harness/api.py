@@ -25,13 +25,14 @@ from harness.errors import RunFailedError, UserError, unknown
 from harness.execution import execute
 from harness.listing import models, rows, runs, show, tasks
 from harness.plan import Plan, make_plan
-from harness.records import Reproduction
+from harness.records import Reproduction, Score
 from harness.registry import get_task, match_tasks
 from harness.results import REFERENCE_BUDGET, add_reproduction, read_arrays, read_run
 from harness.scaffold import new as new
 from harness.sweep import Done, run_all
 from harness.task import Task, overlap
-from harness.verify import Finding
+from harness.verify import Finding, Proof
+from harness.verify import prove as prove_labels
 from harness.verify import verify as verify
 
 if TYPE_CHECKING:
@@ -107,6 +108,40 @@ def load(folder: Path | str) -> "pl.LightningModule":
     model = build(get_model(run.identity.model), spec, run.identity.hyperparameters, run.identity.row)
     model.load_state_dict(torch.load(path, weights_only=True))
     return model.eval()
+
+
+def score(folder: Path | str, path: Path | str) -> list[Score]:
+    """Score the trained model of a bundle on a file in the format that its task's data was released in.
+
+    Returns the scores over the whole file, then by size where there are several; nothing is stored. ``UserError`` names
+    the file and the line of what cannot be read.
+    """
+    from harness.evaluation import predict, score_split
+    from harness.execution import isolated
+    from harness.model import unsupported
+
+    run, path = read_run(Path(folder)), Path(path)
+    task = get_task(run.identity.task)
+    examples = task.read(path)
+    spec = task.spec(run.identity.regime)
+    with isolated():
+        model = load(folder)
+        reason = unsupported(type(model), spec, float(examples.sizes.max()))
+        if reason is not None:
+            raise UserError(f"{run.identity.row} cannot be run on {path}: {reason}")
+        return score_split(task, path.name, predict(model, task, spec, examples), examples)
+
+
+def export(task: str, split: str, path: Path | str) -> None:
+    """Write a bounded split to a file in the format that the task's data was released in."""
+    found = get_task(task)
+    found.bounded(split)
+    found.write(found.load(split), Path(path))
+
+
+def prove(task: str = "*") -> Iterator[Proof]:
+    """Prove the committed targets of the tasks that a glob names again, and yield what was proven of each split."""
+    yield from prove_labels(match_tasks(task))
 
 
 def fingerprint(task: str) -> Path:
@@ -244,18 +279,22 @@ __all__ = [
     "Done",
     "Finding",
     "Plan",
+    "Proof",
     "check",
     "compare",
+    "export",
     "fingerprint",
     "leaderboard",
     "load",
     "models",
     "new",
+    "prove",
     "references",
     "reproduce",
     "rows",
     "run",
     "runs",
+    "score",
     "show",
     "tasks",
     "verify",

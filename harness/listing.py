@@ -15,12 +15,12 @@ from harness.forecast import forecast as estimate
 from harness.plan import Plan
 from harness.progress import console
 from harness.recipe import get_recipe, recipe_paths
-from harness.records import Run
+from harness.records import Run, Score
 from harness.registry import get_task, load_model_class, model_names, task_names
 from harness.results import find_bundles, read_run
 from harness.splits import Split
 from harness.sweep import Done
-from harness.verify import Finding
+from harness.verify import Finding, Proof
 
 Rows = Iterable[dict[str, Any]]
 
@@ -221,6 +221,28 @@ def findings(found: Iterable[Finding]) -> bool:
             console.print(f"{finding.status}: {escape(finding.message)}")
     console.print(", ".join(f"{count} {status}" for status, count in counts.items() if count or status == "verified"))
     return not counts["failed"]
+
+
+def proofs(found: Iterable[Proof]) -> bool:
+    """Print what was proven, a line a split, and what is wrong; return whether nothing is."""
+    wrong = 0
+    for proof in found:
+        console.print(f"{proof.task} {proof.split}: {proof.count - len(proof.wrong)} of {proof.count} targets proven")
+        for message in proof.wrong:
+            console.print(f"failed: {escape(message)}")
+        wrong += len(proof.wrong)
+    return not wrong
+
+
+def scores(found: Iterable[Score]) -> None:
+    """Print scores over a file, then by size."""
+    shown = (
+        {"size": "all" if score.size is None else f"{score.size:g}", "n": score.n, **score.values} for score in found
+    )
+    table(
+        "scores",
+        ({k: "-" if v is None else f"{v:.4g}" if isinstance(v, float) else v for k, v in row.items()} for row in shown),
+    )
 
 
 def comparisons(a: str, b: str, found: Rows) -> None:

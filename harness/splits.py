@@ -68,13 +68,18 @@ def generator(task: str, version: int, split: str, block: int | str) -> RandomSt
     return RandomState(PCG64(int.from_bytes(digest[:16], "little")))
 
 
-def load_split(task: "Task", split: Split) -> Examples:
-    """Generate a bounded split, blocks in the order of its sizes."""
+def draw_split(task: "Task", split: Split) -> Examples:
+    """Generate a bounded split, blocks in the order of its sizes, with the targets that ``generate`` gives."""
     parts = []
     for block, size in enumerate(split.sizes):
         rng = generator(task.name, task.version, split.name, block)
         parts.append(task.generate(rng, size, split.per_size, split.role))
     return task.family.concatenate(parts)
+
+
+def load_split(task: "Task", split: Split) -> Examples:
+    """Return a bounded split with its final targets."""
+    return task.labelled(split, draw_split(task, split))
 
 
 def load_block(task: "Task", stream: Stream, block: int) -> Examples:

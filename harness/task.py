@@ -3,7 +3,7 @@
 import json
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -79,6 +79,28 @@ class Task(ABC):
     @abstractmethod
     def render(self, examples: Examples, row: int, stored: Stored | None = None) -> str:
         """Return one example (and, if given, the prediction in row ``row`` of ``stored``) as readable text."""
+
+    def labelled(self, split: Split, examples: Examples) -> Examples:
+        """Return the ``examples`` of a bounded split with targets that are committed because they cost too much.
+
+        As they are, where ``generate`` makes the final targets.
+        """
+        return examples
+
+    def prove(self, split: Split, rows: Sequence[int]) -> Iterator[str]:
+        """Prove the committed targets of some rows of a split again; yield what is wrong, a line each."""
+        return iter(())
+
+    committed: ClassVar[bool] = False
+    """Whether targets of bounded splits are committed, and can be proven again."""
+
+    def read(self, path: Path) -> Examples:
+        """Return the examples of a file in the format that the task's data was released in."""
+        raise UserError(f"{self.name} has no text format to read")
+
+    def write(self, examples: Examples, path: Path) -> None:
+        """Write ``examples`` in the format that ``read`` reads."""
+        raise UserError(f"{self.name} has no text format to write")
 
     draws: ClassVar[tuple[str, ...]] = ()
     """What an explanation must hold for ``draw``; nothing where the task draws none."""

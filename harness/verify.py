@@ -1,10 +1,12 @@
 """Recompute every stored number from stored predictions and regenerated targets, without training."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+import numpy as np
 
 from harness.errors import CorruptBundleError, ReadheadError, UserError
 from harness.evaluation import score_split
@@ -12,6 +14,7 @@ from harness.plan import combined_fingerprint
 from harness.records import Run, Score
 from harness.registry import get_task, task_names
 from harness.results import find_bundles, read_arrays, read_curve, read_file, read_run, runs_folder
+from harness.splits import Split
 from harness.task import Task
 
 
@@ -36,6 +39,28 @@ def verify(path: Path) -> Iterator[Finding]:
         raise UserError(f"no bundle (a folder with run.json) lies below {str(path)!r}")
     for folder in folders:
         yield verify_bundle(folder)
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What was proven of the committed targets of one split: how many, and what is wrong with some of them."""
+
+    task: str
+    split: str
+    count: int
+    wrong: tuple[str, ...]
+
+
+def prove(tasks: Iterable[Task], per_size: int | None = None) -> Iterator[Proof]:
+    """Prove the committed targets of ``tasks`` again, split by split; ``per_size`` examples of each size, or all."""
+    for task in tasks:
+        if not task.committed:
+            continue
+        for split in task.splits:
+            if isinstance(split, Split):
+                sizes = task.load(split.name).sizes
+                rows = [row for size in np.unique(sizes) for row in np.flatnonzero(sizes == size)[:per_size].tolist()]
+                yield Proof(task.name, split.name, len(rows), tuple(task.prove(split, rows)))
 
 
 def _bundles(path: Path) -> Iterator[Path]:
