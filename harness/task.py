@@ -108,13 +108,14 @@ class Task(ABC):
     def explained(self, regime: str) -> list[tuple[str, int]]:
         """Return the test examples, by split and row, on which models show themselves.
 
-        Here the first of the middle and of the largest size of the first test, and the first of the next harder test.
+        Here the first of the middle and of the largest size of the first test (its first two, where it has one size), and
+        the first of the next harder test.
         """
         first, *others = self.regime(regime).tests
-        sizes = np.unique(self.load(first).sizes)
-        chosen = [
-            (first, int(np.argmax(self.load(first).sizes == size))) for size in (sizes[len(sizes) // 2], sizes[-1])
-        ]
+        held = self.load(first).sizes
+        sizes = np.unique(held)
+        middle, largest = (int(np.argmax(held == size)) for size in (sizes[len(sizes) // 2], sizes[-1]))
+        chosen = [(first, middle), (first, largest if largest != middle else middle + 1)]
         harder = [name for name in others if self.load(name).sizes.max() > sizes[-1]]
         return chosen + [(name, 0) for name in harder[:1]]
 
