@@ -108,8 +108,8 @@ class Task(ABC):
     def explained(self, regime: str) -> list[tuple[str, int]]:
         """Return the test examples, by split and row, on which models show themselves.
 
-        Here the first of the middle and of the largest size of the first test (its first two, where it has one size), and
-        the first of the next harder test.
+        Here the first of the middle and of the largest size of the first test (its first two, where all have one size),
+        and the first of the next harder test.
         """
         first, *others = self.regime(regime).tests
         held = self.load(first).sizes
