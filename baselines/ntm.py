@@ -51,8 +51,8 @@ class NTM(pl.LightningModule):
     sequence starts with an empty memory, every head on slot 0, and learned r_0, h_0 and c_0.
 
     Deviations, or where the paper is silent: each head starts on one slot and the memory as a constant, neither learned
-    (with soft learned weights few seeds converge); RMSProp without centring; the learning rate falls towards the end;
-    gradients are clipped by norm.
+    (with soft learned weights few seeds converge); a small constant in the cosine, so that an empty slot resembles no
+    key; RMSProp without centring; the learning rate falls towards the end; gradients are clipped by norm.
     """
 
     families = ("tape",)
@@ -70,6 +70,7 @@ class NTM(pl.LightningModule):
         width: int = 20,
         shift_range: int = 1,
         learning_rate: float = 3e-4,
+        epsilon: float = 1e-4,
         decay_from: float = 0.5,
     ):
         super().__init__()
@@ -85,7 +86,7 @@ class NTM(pl.LightningModule):
                 f"{2 * shift_range + 1} shifts, which need at least as many slots"
             )
         self.spec, self.lstm = spec, controller == "lstm"
-        self.learning_rate, self.decay_from = learning_rate, decay_from
+        self.learning_rate, self.epsilon, self.decay_from = learning_rate, epsilon, decay_from
         self.heads = Heads(read_heads, write_heads, slots, width, shift_range)
         gates, reads = 4 if self.lstm else 1, read_heads * width
         self.input = nn.Linear(spec.input_channels, gates * hidden)  # LSTM: gates i, f, o and the candidate
@@ -162,9 +163,14 @@ class NTM(pl.LightningModule):
         return {name: torch.stack(values, dim=1) for name, values in seen.items()}
 
     def configure_optimizers(self) -> dict[str, Any]:
-        """RMSProp with momentum, as in the paper (§4.6), at a rate that falls after ``decay_from`` of the run."""
+        """RMSProp with momentum, as in the paper (§4.6), at a rate that falls after ``decay_from`` of the run.
+
+        Once a task is solved gradients vanish, and ``epsilon`` lets the weights rest; with a tiny one they would
+        still be scaled up to full steps, and what holds beyond the training lengths could drift away unseen. Graves 2013
+        has 1e-4, too, but under the root.
+        """
         optimiser = torch.optim.RMSprop(
-            self.parameters(), lr=self.learning_rate, alpha=0.95, momentum=0.9, eps=1e-8, foreach=True
+            self.parameters(), lr=self.learning_rate, alpha=0.95, momentum=0.9, eps=self.epsilon, foreach=True
         )
         steps = float(self.trainer.estimated_stepping_batches)
         schedule = Schedule(steps, warm_up=0.0, decay_from=self.decay_from, decay="linear", final=0.02)
