@@ -63,6 +63,12 @@ def run(
     yield from run_all(plan.runs, results, workers=workers, force=force, mlflow=mlflow)
 
 
+def export(task: str, split: str) -> str:
+    """Return a split of a task as text; a ``UserError`` if the task has no format for it."""
+    found = get_task(task)
+    return found.export(found.bounded(split).name)
+
+
 def references(task: str = "*", *, results: Path = RESULTS) -> list[Path]:
     """Write the bundles of every reference (floor, ceiling, heuristics) of the tasks that a glob names."""
     from harness.references import run_references
@@ -117,13 +123,16 @@ def fingerprint(task: str) -> Path:
             f"{found.name} version {found.version} has pinned fingerprints in {found.fingerprint_path.name}; they are "
             "fixed. Raise the task's version to change what a split holds"
         )
-    regimes = list(found.regimes)
+    regimes = [regime for regime in found.regimes if found.missing(regime) is None]
+    if not regimes:
+        raise UserError(f"{found.name} cannot be pinned: {found.missing(next(iter(found.regimes)))}")
     content: dict[str, Any] = {
         "task": found.name,
         "version": found.version,
         "splits": {name: value for regime in regimes for name, value in found.fingerprints(regime).items()},
         "overlap": {regime: overlap(found, regime) for regime in regimes},
     }
+    found.fingerprint_path.parent.mkdir(exist_ok=True)
     found.fingerprint_path.write_text(json.dumps(content, indent=1) + "\n")
     return found.fingerprint_path
 
@@ -246,6 +255,7 @@ __all__ = [
     "Plan",
     "check",
     "compare",
+    "export",
     "fingerprint",
     "leaderboard",
     "load",

@@ -57,6 +57,17 @@ def show(
 
 
 @app.command()
+def export(
+    task: Annotated[str, typer.Argument(help="The task.")],
+    split: Annotated[str, typer.Option("--split", help="The split.")] = "test",
+) -> None:
+    """Print a split as text, where the task has a format for it, e.g. that of the bAbI release."""
+    from harness import api
+
+    typer.echo(api.export(task, split), nl=False)
+
+
+@app.command()
 def run(
     row: Annotated[str, typer.Argument(help="A row, a glob of rows, row.yaml, file.py:Class or module:Class.")],
     task: TaskGlob,
@@ -109,7 +120,7 @@ def check(model: Annotated[str, typer.Argument(help="A model or row, e.g. my_mod
 @app.command()
 def new(
     name: Annotated[str, typer.Argument(help="Name of the model, e.g. my-model.")],
-    family: Annotated[str, typer.Option("--family", help="transduction or tape.")],
+    family: Annotated[str, typer.Option("--family", help="transduction, tape or story.")],
 ) -> None:
     """Write a commented model file to start from."""
     from harness import scaffold

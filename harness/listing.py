@@ -115,6 +115,10 @@ def show(name: str, n: int) -> None:
     )
     table("references", ({"row": row, "what": r.title, "bound": r.bound} for row, r in task.references().items()))
     for regime, splits in task.regimes.items():
+        absent = task.missing(regime)
+        if absent is not None:
+            console.print(f"\nregime [bold]{regime}[/bold]: its data are not here: {escape(absent)}")
+            continue
         console.print(f"\nregime [bold]{regime}[/bold]: {escape(str(task.spec(regime)))}")
         names = (splits.train, splits.validation, *splits.tests)
         prints = task.fingerprints(regime)

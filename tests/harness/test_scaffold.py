@@ -15,7 +15,11 @@ from harness.registry import get_task
 from harness.scaffold import class_name, new
 from harness.splits import generator
 
-TASKS = {"tape": ("ntm/copy", (1, 2, 3)), "transduction": ("seq2seq/copy", (2, 3, 4))}
+TASKS = {
+    "tape": ("ntm/copy", (1, 2, 3)),
+    "transduction": ("seq2seq/copy", (2, 3, 4)),
+    "story": ("babi/qa1", (10,)),
+}
 
 
 @pytest.mark.parametrize(
@@ -98,12 +102,15 @@ def test_every_family_has_a_template_that_passes_check_on_every_task(tmp_path, f
     assert path.read_text().count("[contract]") >= 4
 
 
-@pytest.mark.parametrize(("family", "steps", "share"), [("tape", 300, 0.6), ("transduction", 200, 0.2)])
+@pytest.mark.parametrize(
+    ("family", "steps", "share"), [("tape", 300, 0.6), ("transduction", 200, 0.2), ("story", 500, 0.2)]
+)
 def test_every_template_learns(tmp_path, family, steps, share):
     name, sizes = TASKS[family]
     task = get_task(name)
     torch.manual_seed(0)
-    model = build(get_model(f"{new('learner', family, tmp_path)}:Learner"), task.spec("default"), {}, "learner")
+    spec = task.spec(next(iter(task.regimes)))
+    model = build(get_model(f"{new('learner', family, tmp_path)}:Learner"), spec, {}, "learner")
     optimizer = model.configure_optimizers()
 
     def examples(split: str, step: int) -> Examples:
@@ -111,7 +118,7 @@ def test_every_template_learns(tmp_path, family, steps, share):
 
     def headline() -> float:
         new_ones = examples("test", 1)
-        return task.score(predict(model, task, task.spec("default"), new_ones), new_ones)[task.headline.name]
+        return task.score(predict(model, task, spec, new_ones), new_ones)[task.headline.name]
 
     untrained, losses = headline(), []
     for step in range(steps):
@@ -123,6 +130,8 @@ def test_every_template_learns(tmp_path, family, steps, share):
     assert np.mean(losses[-15:]) < share * np.mean(losses[:3])
     if family == "tape":
         assert headline() < 12 < 15 < untrained  # two vectors of eight bits; chance is 16
+    elif family == "story":
+        assert headline() < 10 < 70 < untrained  # six rooms; chance is 83 % wrong
     else:
         assert untrained == 0
         assert headline() > 0.5
