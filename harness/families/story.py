@@ -59,6 +59,11 @@ class Inputs(TensorStruct):
     question: Tensor
     question_length: Tensor
 
+    @property
+    def sentence_mask(self) -> Tensor:
+        """Which places hold a sentence, ``(B,S) bool``; those that hold a word are ``story != PAD``."""
+        return self.sentence_length > 0
+
 
 @dataclass(frozen=True)
 class Targets(TensorStruct):

@@ -97,8 +97,8 @@ class JointTask(BabiTask):
 class Joint(JointTask):
     """Answer the questions of all twenty tasks, without being told which task a question is of.
 
-    Training, validation and tests are those of ``babi/qa1`` to ``babi/qa20`` together, with one vocabulary (149 words)
-    and one list of 58 candidates. The test ``test`` holds all 20,000 questions, so that its error is the mean over
+    Training, validation and tests are those of ``babi/qa1`` to ``babi/qa20`` together, with one vocabulary (145 words)
+    and one list of 60 candidates. The test ``test`` holds all 20,000 questions, so that its error is the mean over
     tasks; ``test-qa1`` to ``test-qa20`` hold each task's own. Where sizes are shown, they are the tasks' numbers.
 
     Source: Weston et al. 2015; joint training as in Sukhbaatar et al. 2015 (60 epochs of 18,000 questions in regime

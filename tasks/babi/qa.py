@@ -3,7 +3,6 @@
 import hashlib
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import count as count_from
 from typing import ClassVar
 
 from numpy.random import RandomState
@@ -76,15 +75,12 @@ class QaTask(BabiTask):
 
     def stories(self, split: Split) -> list[Story]:
         """Return the stories of a split."""
-        found: list[Story] = []
-        missing = len(split)
-        for block in count_from():
-            rng = generator(self.name, self.version, split.name, block)
+        found, missing = list[Story](), len(split)
+        while missing:
+            rng = generator(self.name, self.version, split.name, len(found))
             found.append(cut(self.story(Draw(rng), split.role), missing))
             missing -= len(list(questions(found[-1])))
-            if not missing:
-                return found
-        raise AssertionError("blocks have no end")
+        return found
 
     def make(self, split: Split) -> Examples:
         """Return the questions of a split's stories."""

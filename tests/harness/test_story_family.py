@@ -97,7 +97,7 @@ def test_lengths_and_pads_agree(counts, seed):
     inputs = STORY.batch(stories(counts, seed)).inputs
     real = torch.arange(inputs.story.shape[1]) < inputs.story_length[:, None]
     assert torch.equal((inputs.story != 0).sum(2), inputs.sentence_length)
-    assert torch.equal(inputs.sentence_length > 0, real)
+    assert torch.equal(inputs.sentence_mask, real)
     assert torch.equal((inputs.question != 0).sum(1), inputs.question_length)
     assert inputs.story.shape[1:] == (max(counts), int(inputs.sentence_length.max()))
     assert inputs.question.shape[1] == int(inputs.question_length.max())

@@ -162,6 +162,8 @@ def test_show_says_what_is_missing_and_tells_the_rest(folder, capsys):
     shown = " ".join(capsys.readouterr().out.split())
     assert "regime en: its data are not here: get release 1.2 of the bAbI tasks" in shown
     assert "majority" in shown
+    pinned = json.loads((folder / "pinned.json").read_text())["splits"]
+    assert pinned["train-en"][:16] in shown
     assert "CC BY 3.0" in shown
 
 
