@@ -83,21 +83,11 @@ def evaluate(model: Any, task: Task, regime: str, spec: Any) -> tuple[dict[str, 
 
 
 def explain(model: Any, task: Task, regime: str) -> dict[str, np.ndarray]:
-    """Return what the model shows of itself on three fixed test examples (float16), keyed ``<split>/<row>/<name>``.
-
-    They are the first example of the middle and of the largest size of the first test, and of the next harder test.
-    """
+    """Return what the model shows of itself on a few fixed test examples (float16), keyed ``<split>/<row>/<name>``."""
     if not hasattr(model, "explain"):
         return {}
-    tests = task.regime(regime).tests
-    sizes = np.unique(task.load(tests[0]).sizes)
-    chosen = [
-        (tests[0], int(np.argmax(task.load(tests[0]).sizes == size))) for size in (sizes[len(sizes) // 2], sizes[-1])
-    ]
-    harder = [name for name in tests[1:] if task.load(name).sizes.max() > sizes[-1]]
-    chosen += [(harder[0], 0)] if harder else []
     shown = {}
-    for split, row in chosen:
+    for split, row in task.explained(regime):
         batch = task.family.batch(task.load(split).take(slice(row, row + 1)))
         with evaluating(model):
             explanation = model.explain(batch.inputs)

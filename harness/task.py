@@ -95,6 +95,18 @@ class Task(ABC):
         """Return a bounded split as text, in the format in which others exchange this task's data."""
         raise UserError(f"{self.name} has no text format to export its splits in")
 
+    def explained(self, regime: str) -> list[tuple[str, int]]:
+        """Return the test examples, by split and row, on which models show something of themselves.
+
+        The first example of the middle and of the largest size of the first test, and of the next harder test.
+        """
+        first, *others = self.regime(regime).tests
+        of_each = self.load(first).sizes
+        sizes = np.unique(of_each)
+        chosen = [(first, int(np.argmax(of_each == size))) for size in (sizes[len(sizes) // 2], sizes[-1])]
+        harder = [name for name in others if self.load(name).sizes.max() > sizes[-1]]
+        return chosen + ([(harder[0], 0)] if harder else [])
+
     draws: ClassVar[tuple[str, ...]] = ()
     """What an explanation must hold for ``draw``; nothing where the task draws none."""
 

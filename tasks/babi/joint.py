@@ -81,6 +81,10 @@ class JointTask(BabiTask):
         """Return the number of the last task: sizes say nothing of lengths here."""
         return len(QA)
 
+    def explained(self, regime: str) -> list[tuple[str, int]]:
+        """Return questions of tasks 1, 2 and 16, of which Sukhbaatar et al. 2015 show hops, too (Figure 2)."""
+        return [("test-qa1", 4), ("test-qa2", 4), ("test-qa16", 0)]
+
     def told(self, number: int, split: str) -> list[Story]:
         """Return the stories of one of the twenty tasks in one of its own splits."""
         raise NotImplementedError

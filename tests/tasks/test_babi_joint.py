@@ -93,6 +93,12 @@ def test_a_score_a_task_lies_in_the_scores_by_size(joint):
     assert all(joint.regime(regime).tests == ("test", *EACH) for regime in ("1k", "10k"))
 
 
+def test_hops_are_shown_on_tasks_that_the_paper_shows(joint):
+    shown = joint.explained("1k")
+    assert [split for split, _ in shown] == ["test-qa1", "test-qa2", "test-qa16"]
+    assert all(joint.load(split).inputs["story_length"][row] >= 9 for split, row in shown)
+
+
 def test_export_is_that_of_the_tasks(joint):
     assert joint.export("test-qa4") == get_task("babi/qa4").export("test")
     stories = parse(joint.export("validation-1k"), "file")
