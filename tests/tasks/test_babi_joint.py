@@ -1,9 +1,12 @@
 """``babi/joint``: the twenty tasks together, with one vocabulary and one list of candidates."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numpy.random import RandomState
 
+from harness.plan import make_plan
 from harness.registry import get_task
 from harness.splits import TrainingBatches
 from tasks.babi.joint import ANSWERS, EACH, QA, WORDS
@@ -97,6 +100,27 @@ def test_hops_are_shown_on_tasks_that_the_paper_shows(joint):
     shown = joint.explained("1k")
     assert [split for split, _ in shown] == ["test-qa1", "test-qa2", "test-qa16"]
     assert all(joint.load(split).inputs["story_length"][row] >= 9 for split, row in shown)
+
+
+@pytest.mark.parametrize(
+    ("name", "regime", "epochs"),
+    [
+        ("babi/qa7", "1k", 100),
+        ("babi/qa7", "10k", 100),
+        ("babi/joint", "1k", 60),
+        ("babi/joint", "10k", 20),
+        ("babi-official/qa7", "en", 100),
+        ("babi-official/qa7", "en-10k", 100),
+    ],
+)
+def test_the_standard_budget_is_the_papers_epochs(name, regime, epochs):
+    task = get_task(name)
+    assert task.budget("standard", regime) == epochs * len(task.bounded(task.regime(regime).train))
+    assert task.budget("smoke", regime) == task.budget("smoke") < 5_000
+    if task.missing(regime) is None:
+        model = f"{Path(__file__).parents[1] / 'models' / 'story_models.py'}:Sound"
+        (planned,) = make_plan(model, name, regime, "standard", [0]).runs
+        assert planned.identity.examples == task.budget("standard", regime)
 
 
 def test_export_is_that_of_the_tasks(joint):
