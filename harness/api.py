@@ -132,11 +132,19 @@ def score(folder: Path | str, path: Path | str) -> list[Score]:
         return score_split(task, path.name, predict(model, task, spec, examples), examples)
 
 
-def export(task: str, split: str, path: Path | str) -> None:
-    """Write a bounded split to a file in the format that the task's data was released in."""
+def export(task: str, split: str, path: Path | str | None = None) -> str:
+    """Return a bounded split as text, in the format that the task's data was released in; write it to ``path``, too.
+
+    ``UserError`` if the task has no such format, or the file cannot be written.
+    """
     found = get_task(task)
-    found.bounded(split)
-    found.write(found.load(split), Path(path))
+    text = found.export(found.bounded(split).name)
+    if path is not None:
+        try:
+            Path(path).write_text(text)
+        except OSError as error:
+            raise UserError(f"{path} cannot be written: {error.strerror}") from error
+    return text
 
 
 def prove(task: str = "*") -> Iterator[Proof]:
@@ -152,13 +160,16 @@ def fingerprint(task: str) -> Path:
             f"{found.name} version {found.version} has pinned fingerprints in {found.fingerprint_path.name}; they are "
             "fixed. Raise the task's version to change what a split holds"
         )
-    regimes = list(found.regimes)
+    regimes = [regime for regime in found.regimes if found.missing(regime) is None]
+    if not regimes:
+        raise UserError(f"{found.name} cannot be pinned: {found.missing(next(iter(found.regimes)))}")
     content: dict[str, Any] = {
         "task": found.name,
         "version": found.version,
         "splits": {name: value for regime in regimes for name, value in found.fingerprints(regime).items()},
         "overlap": {regime: overlap(found, regime) for regime in regimes},
     }
+    found.fingerprint_path.parent.mkdir(exist_ok=True)
     found.fingerprint_path.write_text(json.dumps(content, indent=1) + "\n")
     return found.fingerprint_path
 

@@ -109,7 +109,7 @@ def check(model: Annotated[str, typer.Argument(help="A model or row, e.g. my_mod
 @app.command()
 def new(
     name: Annotated[str, typer.Argument(help="Name of the model, e.g. my-model.")],
-    family: Annotated[str, typer.Option("--family", help="transduction, pointing or tape.")],
+    family: Annotated[str, typer.Option("--family", help="transduction, pointing, tape or story.")],
 ) -> None:
     """Write a commented model file to start from."""
     from harness import scaffold
@@ -147,13 +147,16 @@ def score(
 def export(
     task: Annotated[str, typer.Argument(help="The task.")],
     split: Annotated[str, typer.Argument(help="One of its validation or test splits.")],
-    file: Annotated[Path, typer.Argument(help="The file to write.")],
+    file: Annotated[Path | None, typer.Argument(help="The file to write; the text is printed without one.")] = None,
 ) -> None:
-    """Write a split in the format that the task's data was released in."""
+    """Write a split as text, in the format that the task's data was released in."""
     from harness import api, listing
 
-    api.export(task, split, file)
-    listing.written([file])
+    text = api.export(task, split, file)
+    if file is None:
+        typer.echo(text, nl=False)
+    else:
+        listing.written([file])
 
 
 @app.command()

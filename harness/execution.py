@@ -250,7 +250,7 @@ def _scored(
         reason=outcome.diverged,
         identity=identity,
         title=planned.recipe.title,
-        departs_from_budget=identity.examples != task.budget(identity.budget),
+        departs_from_budget=identity.examples != task.budget(identity.budget, identity.regime),
         signatures={metric.name: metric.signature for metric in task.metrics if metric.signature},
         scores=scores,
         unsupported=reasons,

@@ -115,9 +115,11 @@ def show(name: str, n: int) -> None:
     )
     table("references", ({"row": row, "what": r.title, "bound": r.bound} for row, r in task.references().items()))
     for regime, splits in task.regimes.items():
-        console.print(f"\nregime [bold]{regime}[/bold]: {escape(str(task.spec(regime)))}")
+        absent = task.missing(regime)
+        about = str(task.spec(regime)) if absent is None else f"its data are not here: {absent}"
+        console.print(f"\nregime [bold]{regime}[/bold]: {escape(about)}")
         names = (splits.train, splits.validation, *splits.tests)
-        prints = task.fingerprints(regime)
+        prints = task.fingerprints(regime) if absent is None else task.pinned["splits"]
         table(
             "splits",
             (
@@ -125,12 +127,14 @@ def show(name: str, n: int) -> None:
                     "split": s,
                     "examples": _count(task.split(s)),
                     "sizes": _sizes(task.split(s)),
-                    "fingerprint": prints[s][:16],
+                    "fingerprint": prints.get(s, "-")[:16],
                     "overlap": _overlap(task.pinned, regime, s),
                 }
                 for s in names
             ),
         )
+        if absent is not None:
+            continue
         examples = task.load(splits.tests[0])
         for row in range(0, len(examples), max(1, len(examples) // n)) if n else ():
             console.print(f"\n{splits.tests[0]}, example {row}\n{escape(task.render(examples, row))}")

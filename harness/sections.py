@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.cells import split_size
+from harness.cells import size_range, split_size
 from harness.markdown import DASH, Notes, code, escape, interval, number, table
 from harness.metrics import Metric
 from harness.ranking import Ranked, ranks_by_solved_rate
@@ -47,7 +47,7 @@ class Section:
 def ladder(task: Task, regime: str) -> list[tuple[str, float]]:
     """Return the tests beyond the first one's sizes with their size, at most ``LADDER_SHOWN``, evenly chosen."""
     first, *others = task.regime(regime).tests
-    largest = task.load(first).sizes.max()
+    _, largest = size_range(task, first)
     beyond = [(split, size) for split in others if (size := split_size(task, split)) > largest]
     chosen = np.unique(np.linspace(0, len(beyond) - 1, min(LADDER_SHOWN, len(beyond))).round().astype(int))
     return [beyond[index] for index in chosen]
@@ -87,9 +87,12 @@ class SectionWriter:
 
     def about(self) -> str:
         """Return one line on examples, tests and metric signatures."""
-        examples, test = self.task.budgets.get(self.contest.budget), self.task.load(self.contest.test)
-        parts = [f"{number(examples, 'count')} training examples" if examples else ""]
-        parts.append(f"test: {len(test)} examples, {self.task.size_name} {test.sizes.min()}–{test.sizes.max()}")
+        budget, test = self.contest.budget, self.task.bounded(self.contest.test)
+        known = budget in self.task.budgets
+        examples = number(self.task.budget(budget, self.contest.regime), "count") if known else ""
+        parts = [f"{examples} training examples" if known else ""]
+        sizes = "–".join(f"{size:g}" for size in size_range(self.task, test.name))
+        parts.append(f"test: {len(test)} examples, {self.task.size_name} {sizes}")
         if self.task.headline.solved is not None:
             most = "at most" if self.task.headline.direction == "min" else "at least"
             parts.append(f"solved: {most} {self.task.headline.solved:g} {self.task.headline.unit}")

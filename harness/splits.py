@@ -16,6 +16,7 @@ from numpy.random import PCG64, RandomState
 
 from harness.errors import UserError
 from harness.families.base import Batch, Examples
+from harness.kept import plain_arrays
 
 if TYPE_CHECKING:
     from harness.task import Task
@@ -37,7 +38,9 @@ FINGERPRINTED = 4096
 class Split:
     """A bounded split: ``per_size`` examples of each of ``sizes``.
 
-    ``ladder`` is the numeric size of a test beyond the regime's own distribution, None for all other splits.
+    ``ladder`` is the numeric size of a test beyond the regime's own distribution, None for all other splits. Where a
+    task makes a split in its own way (``Task.make``), ``count`` is the number of examples, whose sizes fall among
+    ``sizes`` as they may, and ``per_size`` is 0.
     """
 
     name: str
@@ -45,9 +48,10 @@ class Split:
     sizes: tuple[Size, ...]
     per_size: int
     ladder: float | None = None
+    count: int | None = None
 
     def __len__(self) -> int:
-        return len(self.sizes) * self.per_size
+        return len(self.sizes) * self.per_size if self.count is None else self.count
 
 
 @dataclass(frozen=True)
@@ -146,7 +150,7 @@ class TrainingBatches:
 def fingerprint(examples: Examples) -> str:
     """Return the sha256 of every array: its name, dtype, shape and bytes."""
     digest = hashlib.sha256()
-    arrays = {**examples.inputs, **examples.targets, "sizes": examples.sizes}
+    arrays = plain_arrays(examples)
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
         digest.update(f"{name}|{array.dtype.str}|{array.shape}|".encode())

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.random import RandomState
 
+from harness import kept as kept_splits
 from harness.errors import UserError, unknown
 from harness.families.base import Examples, Family, Stored
 from harness.metrics import Metric
@@ -62,7 +64,16 @@ class Task(ABC):
     plotted: ClassVar[tuple[str, ...]]
     """Metrics drawn against size, headline first."""
     budgets: ClassVar[Mapping[str, int]]
+    regime_budgets: ClassVar[Mapping[str, Mapping[str, int]]] = {}
+    """By regime, the budgets that are not those of ``budgets``."""
     size_name: ClassVar[str]
+
+    sampled: ClassVar[tuple[str, ...] | None] = None
+    """The regimes that ``readhead check`` tries: all where None; none where other tasks of the suite stand for this."""
+
+    def missing(self, regime: str) -> str | None:
+        """Return why a regime's data are not on this machine and how to get them; None where they are, or are made."""
+        return None
 
     @abstractmethod
     def spec(self, regime: str) -> Any:
@@ -98,9 +109,9 @@ class Task(ABC):
         """Return the examples of a file in the format that the task's data was released in."""
         raise UserError(f"{self.name} has no text format to read")
 
-    def write(self, examples: Examples, path: Path) -> None:
-        """Write ``examples`` in the format that ``read`` reads."""
-        raise UserError(f"{self.name} has no text format to write")
+    def export(self, split: str) -> str:
+        """Return a bounded split as text, in the format in which others exchange this task's data."""
+        raise UserError(f"{self.name} has no text format to export its splits in")
 
     draws: ClassVar[tuple[str, ...]] = ()
     """What an explanation must hold for ``draw``; nothing where the task draws none."""
@@ -146,11 +157,11 @@ class Task(ABC):
             raise unknown(f"regime of {self.name}", name, self.regimes)
         return self.regimes[name]
 
-    def budget(self, name: str) -> int:
-        """Return the training examples of a budget; a ``UserError`` lists the valid ones."""
+    def budget(self, name: str, regime: str = "") -> int:
+        """Return the training examples of a budget (in a regime, if named); a ``UserError`` lists the valid ones."""
         if name not in self.budgets:
             raise unknown(f"budget of {self.name}", name, self.budgets)
-        return self.budgets[name]
+        return self.regime_budgets.get(regime, {}).get(name, self.budgets[name])
 
     def split(self, name: str) -> Split | Stream:
         """Return a split by name; a ``UserError`` lists the valid ones."""
@@ -166,6 +177,10 @@ class Task(ABC):
             raise UserError(f"split {name} of {self.name} is a training stream and has no end")
         return split
 
+    def make(self, split: Split) -> Examples:
+        """Return the examples of a bounded split; overridden where they are not made size by size."""
+        return load_split(self, split)
+
     @cached_property
     def _loaded(self) -> dict[str, Examples]:
         return {}
@@ -173,22 +188,32 @@ class Task(ABC):
     def load(self, name: str) -> Examples:
         """Return a bounded split, or a stream's fingerprinted beginning, checked against its pinned fingerprint."""
         if name not in self._loaded:
-            split = self.split(name)
-            examples = stream_sample(self, split) if isinstance(split, Stream) else load_split(self, split)
-            try:
-                self.family.check_examples(examples)
-            except UserError as error:
-                raise UserError(f"split {name} of {self.name}: {error}") from error
             pinned = self.pinned["splits"].get(name)
-            found = fingerprint(examples)
-            if pinned is not None and pinned != found:
-                raise UserError(
-                    f"split {name} of {self.name} version {self.version} has fingerprint {found[:16]}, not the pinned "
-                    f"{pinned[:16]}: its data changed. Undo the change, or raise the task's version and run "
-                    f"`readhead fingerprint {self.name}`"
-                )
+            examples = kept_splits.read_kept(pinned) if pinned is not None else None
+            if examples is None or fingerprint(examples) != pinned:
+                examples = self._made(self.split(name), pinned)
             self._loaded[name] = examples
         return self._loaded[name]
+
+    def _made(self, split: Split | Stream, pinned: str | None) -> Examples:
+        """Return a split made anew, checked against its pinned fingerprint if it has one."""
+        start = time.perf_counter()
+        examples = stream_sample(self, split) if isinstance(split, Stream) else self.make(split)
+        try:
+            self.family.check_examples(examples)
+        except UserError as error:
+            raise UserError(f"split {split.name} of {self.name}: {error}") from error
+        seconds = time.perf_counter() - start
+        found = fingerprint(examples)
+        if pinned is not None and pinned != found:
+            raise UserError(
+                f"split {split.name} of {self.name} version {self.version} has fingerprint {found[:16]}, not the "
+                f"pinned {pinned[:16]}: its data changed. Undo the change, or raise the task's version and run "
+                f"`readhead fingerprint {self.name}`"
+            )
+        if pinned is not None and seconds > kept_splits.KEEP_SECONDS:
+            kept_splits.keep(examples, pinned)
+        return examples
 
     @property
     def fingerprint_path(self) -> Path:

@@ -101,9 +101,9 @@ class ConvexHull(Task):
         """Return the sets of a file in the format of the paper's authors."""
         return released.read(path, closed_tours=False)
 
-    def write(self, examples: Examples, path: Path) -> None:
-        """Write sets in the format of the paper's authors."""
-        released.write(examples, path)
+    def export(self, split: str) -> str:
+        """Return the sets of a split in the format of the paper's authors."""
+        return released.text(self.load(split))
 
     def references(self) -> dict[str, Reference]:
         """A random triangle, the polygon of the extreme points, and the hull."""

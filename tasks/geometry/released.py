@@ -120,16 +120,13 @@ def _require_polygon(points: np.ndarray, answer: np.ndarray) -> None:
         raise BadLineError("the answer is not a simple polygon: it crosses or touches itself, or has no area")
 
 
-def write(examples: Examples, path: Path) -> None:
-    """Write ``examples`` as ``read`` reads them; coordinates as few digits as tell multiples of 2^-24 apart."""
+def text(examples: Examples) -> str:
+    """Return ``examples`` as ``read`` reads them; coordinates as few digits as tell multiples of 2^-24 apart."""
     lines = []
     for elements, length, indices in zip(
         examples.inputs["elements"], examples.inputs["length"], examples.targets["indices"], strict=True
     ):
         answer = indices[indices != STOP] + 1
         coordinates = " ".join(str(value) for value in elements[:length].ravel())
-        lines.append(f"{coordinates} {SEPARATOR} {' '.join(map(str, [*answer, answer[0]]))}")
-    try:
-        path.write_text("\n".join(lines) + "\n")
-    except OSError as error:
-        raise UserError(f"{path} cannot be written: {error.strerror}") from error
+        lines.append(f"{coordinates} {SEPARATOR} {' '.join(map(str, [*answer, answer[0]]))}\n")
+    return "".join(lines)

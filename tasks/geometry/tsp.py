@@ -107,9 +107,9 @@ class TSP(Task):
         """Return the instances of a file in the format of the paper's authors."""
         return released.read(path, closed_tours=True)
 
-    def write(self, examples: Examples, path: Path) -> None:
-        """Write instances in the format of the paper's authors."""
-        released.write(examples, path)
+    def export(self, split: str) -> str:
+        """Return the instances of a split in the format of the paper's authors."""
+        return released.text(self.load(split))
 
     def references(self) -> dict[str, Reference]:
         """A random order, two textbook heuristics, the local search that trains, and the proven optimum."""

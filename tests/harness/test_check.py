@@ -108,6 +108,35 @@ def test_a_broken_transduction_model_is_told_what_it_breaks(report, name, title,
     assert detail in lines[title].detail
 
 
+def test_a_story_model_that_keeps_the_contract_passes(report):
+    lines = report("Sound", "babi/qa1", "story_models")
+    assert broken(lines) == set()
+    assert list(lines) == list(CHECKS)
+    assert lines["prediction"].detail == "answer (4,), rank (4,), unread (4,)"
+
+
+@pytest.mark.parametrize(
+    ("name", "title", "detail"),
+    [
+        ("SeesPads", "loss under padding", "alone and"),
+        ("SaysTooMuch", "family contract", "did not read the oldest sentences of a story, but changing them moved"),
+        ("TooMany", "prediction", "scores of shape (4, 7); expected (B,A) = (4, 6)"),
+        ("NanScores", "prediction", "NaN or infinite scores"),
+    ],
+)
+def test_a_broken_story_model_is_told_what_it_breaks(report, name, title, detail):
+    lines = report(name, "babi/qa1", "story_models")
+    assert title in broken(lines)
+    assert detail in lines[title].detail
+
+
+def test_a_few_tasks_stand_for_a_suite_of_many_alike(models):
+    lines = list(check(f"{models}/story_models.py:Sound"))
+    story = {line.task for line in lines if line.name != "applies"}
+    assert story == {"babi/joint:1k", "babi/qa1:1k", "babi/qa3:1k"}
+    assert not [line for line in lines if line.task.startswith(("babi/qa2", "babi-official"))]
+
+
 def test_a_task_of_another_family_does_not_apply(report):
     lines = report("Sound", "seq2seq/copy")
     assert list(lines.values()) == [

@@ -34,6 +34,8 @@ def shown(model: torch.nn.Module, task, regime: str = "default") -> dict[str, di
 def test_models_are_asked_about_examples_of_the_tests(name):
     task = get_task(name)
     for regime, splits in task.regimes.items():
+        if task.missing(regime) is not None:
+            continue
         places = task.explained(regime)
         assert places
         assert len(set(places)) == len(places)

@@ -128,7 +128,7 @@ def test_files_that_hold_nothing_or_are_none(tmp_path, hull):
     with pytest.raises(UserError, match="binary cannot be read"):
         hull.read(tmp_path / "binary")
     with pytest.raises(UserError, match="cannot be written"):
-        hull.write(hull.load("test-5"), tmp_path / "no" / "file.txt")
+        api.export(hull.name, "test-5", tmp_path / "no" / "file.txt")
 
 
 def test_tours_of_one_and_two_cities_are_read(tmp_path, tsp):

@@ -103,5 +103,5 @@ def test_it_has_no_text_format(task, tmp_path):
 
     with pytest.raises(UserError, match="geometry/sort has no text format to read"):
         task.read(tmp_path / "x")
-    with pytest.raises(UserError, match="geometry/sort has no text format to write"):
-        task.write(task.load("test-5"), tmp_path / "x")
+    with pytest.raises(UserError, match="geometry/sort has no text format to export"):
+        task.export("test-5")
