@@ -166,8 +166,8 @@ class NTM(pl.LightningModule):
         """RMSProp with momentum, as in the paper (§4.6), at a rate that falls after ``decay_from`` of the run.
 
         Once a task is solved gradients vanish, and ``epsilon`` lets the weights rest; with a tiny one they would
-        still be scaled up to full steps, and what holds beyond the training lengths could drift away unseen. Graves 2013
-        has 1e-4, too, but under the root.
+        still be scaled up to full steps, and what holds beyond the training lengths could drift away unseen. Graves
+        2013 has 1e-4, too, but under the root.
         """
         optimiser = torch.optim.RMSprop(
             self.parameters(), lr=self.learning_rate, alpha=0.95, momentum=0.9, eps=self.epsilon, foreach=True
