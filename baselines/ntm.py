@@ -70,7 +70,7 @@ class NTM(pl.LightningModule):
         width: int = 20,
         shift_range: int = 1,
         learning_rate: float = 3e-4,
-        epsilon: float = 1e-4,
+        epsilon: float = 1e-8,
         decay_from: float = 0.5,
     ):
         super().__init__()
@@ -165,9 +165,9 @@ class NTM(pl.LightningModule):
     def configure_optimizers(self) -> dict[str, Any]:
         """RMSProp with momentum, as in the paper (§4.6), at a rate that falls after ``decay_from`` of the run.
 
-        Once a task is solved gradients vanish, and ``epsilon`` lets the weights rest; with a tiny one they would
-        still be scaled up to full steps, and what holds beyond the training lengths could drift unseen. Graves 2013
-        has 1e-4, too, but under the root.
+        Once a task is solved gradients vanish. With a tiny ``epsilon`` they are still scaled up to full steps, and what
+        holds beyond the training lengths can drift away unseen; with a larger one (Graves 2013: 1e-4, under the root)
+        the weights rest, but a controller with many weights and small gradients learns more slowly.
         """
         optimiser = torch.optim.RMSprop(
             self.parameters(), lr=self.learning_rate, alpha=0.95, momentum=0.9, eps=self.epsilon, foreach=True
