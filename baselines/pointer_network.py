@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from baselines.beam import valid_beam_size
-from baselines.lstm_recurrence import LSTM
+from baselines.lstm_recurrence import LSTM, valid_precision
 from baselines.optimisation import adam
 from baselines.pointer_scores import pointer_scores
 from baselines.pointing import allowed_slots, point, previous_elements, slot_loss, taken_slots, target_slots
@@ -17,8 +17,6 @@ from harness.families.pointing import Inputs, Prediction, Spec
 
 State = tuple[Tensor, Tensor]
 """State and cell of the decoder, ``(B,n)`` each."""
-
-PRECISIONS = ("fp32", "bf16")
 
 
 class Memory(NamedTuple):
@@ -56,9 +54,10 @@ class PointerNetwork(pl.LightningModule):
 
     The decoder begins with the last q*, through a linear map; with 0 steps it begins with zeros.
 
-    Deviations: Adam instead of SGD at 1.0 without momentum; forget gates begin at 1; how a glimpse enters the query,
-    the width of the read block (one hidden layer of ReLU), and how q* becomes a state of the decoder are not in the
-    paper. ``precision`` bf16 trains with products of states and weights in bfloat16, elements and attention in float32;
+    Deviations: Adam instead of SGD at 1.0 without momentum; forget gates begin at 1, input weights in ±1/√D instead of
+    ±0.08, with which hulls were not begun to be learned after 200,000 sets; how a glimpse enters the query, the width
+    of the read block (one hidden layer of ReLU), and how q* becomes a state of the decoder are not in the paper.
+    ``precision`` bf16 trains with products of states and weights in bfloat16, elements and attention in float32;
     evaluation is in float32 always.
     """
 
@@ -79,12 +78,10 @@ class PointerNetwork(pl.LightningModule):
         decay_from: float = 0.3,
     ):
         super().__init__()
-        if precision not in PRECISIONS:
-            raise ValueError(f"precision = {precision!r} is not valid: one of {', '.join(PRECISIONS)}")
         if glimpses < 0 or (process_steps is not None and process_steps < 0):
             raise ValueError(f"glimpses = {glimpses}, process_steps = {process_steps}: neither can be negative")
         self.spec, self.hidden, self.beam_size = spec, hidden, valid_beam_size(beam_size)
-        self.glimpses, self.process_steps, self.precision = glimpses, process_steps, precision
+        self.glimpses, self.process_steps, self.precision = glimpses, process_steps, valid_precision(precision)
         self.learning_rate, self.warm_up, self.decay_from = learning_rate, warm_up, decay_from
         if process_steps is None:
             self.encoder = LSTM(spec.dimensions, hidden)
