@@ -45,9 +45,9 @@ class PointerNetwork(pl.LightningModule):
     named again, in training (by the right answer so far) as in search. Search is greedy or by beam; a beam keeps the
     most probable answers a step.
 
-    From "Order Matters": ``glimpses`` (§4.1) are attention steps before pointing, each of which adds what it reads to
+    From "Order Matters" (§4): ``glimpses`` are attention steps before pointing, each of which adds what it reads to
     the query: q ← q + W_g Σ_j softmax_j(v_g · tanh(W_3 e_j + W_4 q)) e_j, from q = d_i on. With ``process_steps`` the
-    encoder is the *read* and *process* blocks (§3.1, equations 3–7), which do not see the order of the elements: e_j is
+    encoder is the *read* and *process* blocks, which do not see the order of the elements: e_j is
     a small network of the element alone, and an LSTM without inputs takes so many steps of reading them all::
 
         q_t = LSTM(q*_{t-1}),  r_t = Σ_j softmax_j(e_j · q_t) e_j,  q*_t = [q_t, r_t]
