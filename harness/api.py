@@ -11,7 +11,6 @@ They raise ``harness.errors.ReadheadError`` where the command would print one li
 """
 
 import json
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,15 +18,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from harness import checkpoints as checkpoint_store
+from harness import reproduction
 from harness.check import Check
 from harness.check import check as check
-from harness.errors import RunFailedError, UserError, unknown
-from harness.execution import execute
+from harness.errors import UserError, unknown
 from harness.listing import models, rows, runs, show, tasks
 from harness.plan import Plan, make_plan
-from harness.records import Reproduction, Score
+from harness.records import Score
 from harness.registry import get_task, match_tasks
-from harness.results import REFERENCE_BUDGET, add_reproduction, read_arrays, read_run
+from harness.reproduction import Outcome, rows_to_reproduce
+from harness.results import REFERENCE_BUDGET, read_arrays, read_run
 from harness.scaffold import new as new
 from harness.sweep import Done, run_all
 from harness.task import Task, overlap
@@ -234,50 +234,22 @@ def compare(
 
 
 def reproduce(
-    row: str,
-    task: str,
+    row: str = "*",
+    task: str = "*",
     *,
     regime: str | None = None,
     budget: str = "standard",
-    seed: int = 0,
+    seeds: int = 1,
+    workers: int = 1,
     results: Path = RESULTS,
-) -> Reproduction:
-    """Train one seed of a stored row again and record in the row's bundles that today's code gives its numbers.
+) -> Iterator[Outcome]:
+    """Train the first ``seeds`` of the stored rows that two globs name again, and yield what came of each row.
 
-    They agree if the predictions are equal, or, as on another processor, if the headline on the first test lies within
-    the t interval of the stored seeds. Raises ``RunFailedError`` if it does not, ``UserError`` if there is no such run.
+    *reproduced*: the predictions are equal, or the headline on the first test lies where a new seed is to be expected
+    by the stored ones; it is recorded in the row's bundles. *drift*: outside, but not by more than chance may do now
+    and then. *failed*: neither. *not run*: today's code or data are others. Raises ``UserError`` if no row is named.
     """
-    from harness.statistics import t_interval
-
-    found = get_task(task)
-    name = regime if regime is not None else next(iter(found.regimes))
-    folders = find_row(results, found, name, row, budget)
-    stored = {run.identity.seed: (run, folder) for folder in folders if (run := read_run(folder))}
-    if seed not in stored:
-        raise unknown(f"seed of {row} on {found.name}:{name}", seed, stored)
-    old, _ = stored[seed]
-    (planned,) = make_plan(row, task, name, budget, [seed]).runs
-    if planned.identity != old.identity:
-        raise UserError(f"{old.identity.label} has another identity today (recipe, version or data); run it anew")
-    with tempfile.TemporaryDirectory() as scratch:
-        _, new = execute(planned, Path(scratch), force=True, mlflow=False)
-        exact = new.files["predictions.npz"] == old.files["predictions.npz"]
-    metric, split = found.headline, found.regime(name).tests[0]
-    values = [value for run, _ in stored.values() if (value := run.score(split, metric.name)) is not None]
-    value = new.score(split, metric.name)
-    low, high = t_interval(np.array(values), metric.bounds)
-    if not exact and not (value is not None and low <= value <= high):
-        raise RunFailedError(
-            f"{old.identity.label} is not reproduced: {metric.title} was {old.score(split, metric.name)}, is {value}; "
-            f"the stored seeds span {low:.4g} to {high:.4g}"
-        )
-    origin = new.provenance
-    record = Reproduction(
-        seed=seed, source_hash=origin.source_hash, commit=origin.commit, exact=exact, finished=origin.finished
-    )
-    for other in folders:
-        add_reproduction(results, other, record)
-    return record
+    yield from reproduction.reproduce(rows_to_reproduce(results, row, task, regime, budget), results, seeds, workers)
 
 
 def _budget(task: Task, row: str, budget: str) -> str:
@@ -289,6 +261,7 @@ __all__ = [
     "Check",
     "Done",
     "Finding",
+    "Outcome",
     "Plan",
     "Proof",
     "check",

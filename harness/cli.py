@@ -198,18 +198,26 @@ def compare(
 
 @app.command()
 def reproduce(
-    row: Annotated[str, typer.Argument(help="A row.")],
-    task: Annotated[str, typer.Option("--task", help="The task.")],
+    row: Annotated[str, typer.Argument(help="A row, or a glob of rows.")] = "*",
+    task: TaskGlob = "*",
     regime: Regime = None,
     budget: Budget = "standard",
-    seed: Annotated[int, typer.Option("--seed", help="Which stored seed to train again.")] = 0,
+    seeds: Annotated[int, typer.Option("--seeds", min=0, help="How many of a row's stored seeds to train again.")] = 1,
+    workers: Annotated[int, typer.Option("--workers", min=1, help="Runs side by side, one thread each.")] = 1,
     results: Results = Path("results"),
 ) -> None:
-    """Train one seed again and compare; clears the mark "stale" of a row whose source moved on."""
-    from harness import api
+    """Train stored rows again: reproduced, drift or failed, with the published numbers beside. 0 seeds: only those."""
+    from harness import listing, reproduction
 
-    record = api.reproduce(row, task, regime=regime, budget=budget, seed=seed, results=results)
-    typer.echo("reproduced: " + ("predictions are identical" if record.exact else "within the interval of the seeds"))
+    groups = reproduction.rows_to_reproduce(results, row, task, regime, budget)
+    listing.expected(groups, seeds, workers)
+    outcomes = []
+    for outcome in reproduction.reproduce(groups, results, seeds, workers):
+        listing.reproduced(outcome)
+        outcomes.append(outcome)
+    listing.verdicts(groups, outcomes)
+    if any(outcome.verdict == "failed" for outcome in outcomes):
+        raise typer.Exit(1)
 
 
 @app.command()
