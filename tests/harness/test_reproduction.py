@@ -154,7 +154,7 @@ def test_a_stored_run_that_diverged_is_reproduced_by_one_that_diverges(tmp_path,
     monkeypatch.setattr(reproduction, "run_all", run_again)
     outcome = outcome_of(tmp_path)
     assert outcome.verdict == "reproduced"
-    assert "diverged" in outcome.reason
+    assert outcome.reason == "training loss became NaN at step 40; predictions are identical"
 
 
 def test_what_todays_code_cannot_train_is_not_run(results):
