@@ -18,13 +18,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from harness import checkpoints as checkpoint_store
-from harness import reproduction
+from harness import exchange, reproduction
+from harness.cells import COMPETING
 from harness.check import Check
 from harness.check import check as check
 from harness.errors import UserError, unknown
+from harness.exchange import STREAMED
 from harness.listing import models, rows, runs, show, tasks
 from harness.plan import Plan, make_plan
-from harness.records import Score
+from harness.records import Run, Score
 from harness.registry import get_task, match_tasks
 from harness.reproduction import Outcome, rows_to_reproduce
 from harness.results import REFERENCE_BUDGET, read_arrays, read_run
@@ -95,8 +97,8 @@ def load(folder: Path | str) -> "pl.LightningModule":
     from harness.model import build, get_model
 
     run = read_run(Path(folder))
-    if run.kind == "reference":
-        raise UserError(f"{folder} is a reference; there is no model to load")
+    if run.kind not in COMPETING:
+        raise UserError(f"{folder} is of kind {run.kind}; there is no model to load")
     path = checkpoint_store.Checkpoints(run.identity).weights
     if not path.exists():
         command = f"readhead run {run.identity.row} --task {run.identity.task} --seeds {run.identity.seed} --force"
@@ -110,7 +112,7 @@ def load(folder: Path | str) -> "pl.LightningModule":
     return model.eval()
 
 
-def score(folder: Path | str, path: Path | str) -> list[Score]:
+def evaluate(folder: Path | str, path: Path | str) -> list[Score]:
     """Score the trained model of a bundle on a file in the format that its task's data was released in.
 
     Returns the scores over the whole file, then by size where there are several; nothing is stored. ``UserError`` names
@@ -132,7 +134,7 @@ def score(folder: Path | str, path: Path | str) -> list[Score]:
         return score_split(task, path.name, predict(model, task, spec, examples), examples)
 
 
-def export(task: str, split: str, path: Path | str | None = None) -> str:
+def export_text(task: str, split: str, path: Path | str | None = None) -> str:
     """Return a bounded split as text, in the format that the task's data was released in; write it to ``path``, too.
 
     ``UserError`` if the task has no such format, or the file cannot be written.
@@ -145,6 +147,37 @@ def export(task: str, split: str, path: Path | str | None = None) -> str:
         except OSError as error:
             raise UserError(f"{path} cannot be written: {error.strerror}") from error
     return text
+
+
+def export_data(
+    task: str, *, regime: str | None = None, out: Path | str | None = None, form: str = "npz", training: int = STREAMED
+) -> Iterator[Path]:
+    """Write a regime's splits (the first regime's by default) below ``out`` and yield each file.
+
+    ``out`` is ``data/<suite>-<task>`` by default. See ``harness.exchange.export_data``.
+    """
+    found = get_task(task)
+    folder = Path("data", found.name.replace("/", "-")) if out is None else Path(out)
+    yield from exchange.export_data(found, _regime(found, regime), folder, form, training)
+
+
+def score(
+    task: str,
+    predictions: Path | str,
+    row: str,
+    *,
+    regime: str | None = None,
+    seed: int = 0,
+    title: str = "",
+    results: Path = RESULTS,
+) -> tuple[Path, Run]:
+    """Score predictions that were made elsewhere and return their bundle of kind ``external``, and its run.
+
+    ``predictions`` is an npz keyed ``<split>/<field of Prediction>``; see ``harness.exchange.score_predictions``.
+    """
+    found = get_task(task)
+    name = _regime(found, regime)
+    return exchange.score_predictions(found, name, Path(predictions), row, results, seed=seed, title=title)
 
 
 def prove(task: str = "*") -> Iterator[Proof]:
@@ -202,7 +235,7 @@ def compare(
     from harness.statistics import compare as paired
 
     found = get_task(task)
-    name = regime if regime is not None else next(iter(found.regimes))
+    name = _regime(found, regime)
     measure = found.headline if metric is None else found.metric(metric)
     statistics = []
     for row in (a, b):
@@ -252,6 +285,11 @@ def reproduce(
     yield from reproduction.reproduce(rows_to_reproduce(results, row, task, regime, budget), results, seeds, workers)
 
 
+def _regime(task: Task, regime: str | None) -> str:
+    """Return a regime's name; the task's first by default."""
+    return next(iter(task.regimes)) if regime is None else regime
+
+
 def _budget(task: Task, row: str, budget: str) -> str:
     """References have a budget of their own."""
     return REFERENCE_BUDGET if row in task.references() else budget
@@ -266,7 +304,9 @@ __all__ = [
     "Proof",
     "check",
     "compare",
-    "export",
+    "evaluate",
+    "export_data",
+    "export_text",
     "fingerprint",
     "leaderboard",
     "load",

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from harness.cells import records
+from harness.cells import COMPETING, records
 from harness.errors import ReadheadError, UserError, unknown
 from harness.execution import PlannedRun
 from harness.groups import Group, Member, read_groups
@@ -70,8 +70,8 @@ class Outcome:
 
 
 def rows_to_reproduce(results: Path, row: str, task: str, regime: str | None, budget: str) -> list[Group]:
-    """Return the stored rows that two globs name, references left out; a ``UserError`` says what there is."""
-    stored = [group for group in read_groups(results) if group.first.kind != "reference"]
+    """Return the stored rows of trained models that two globs name; a ``UserError`` says which there are."""
+    stored = [group for group in read_groups(results) if group.first.kind in COMPETING]
     chosen = [
         group
         for group in stored

@@ -360,7 +360,7 @@ def test_help_is_fast():
 
 
 def test_export_prints_a_split_in_the_format_of_its_field(readhead):
-    code, out, err = readhead("export", "babi/qa4", "validation-1k")
+    code, out, err = readhead("data", "text", "babi/qa4", "validation-1k")
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert len(lines) == 300  # two statements and a question each
@@ -378,7 +378,7 @@ def test_export_prints_a_split_in_the_format_of_its_field(readhead):
     ],
 )
 def test_what_cannot_be_exported_is_told(readhead, arguments, message):
-    code, out, err = readhead("export", *arguments)
+    code, out, err = readhead("data", "text", *arguments)
     assert (code, out) == (2, "")
     assert message in err
     assert err.count("\n") == 1
