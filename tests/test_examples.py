@@ -8,7 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-PACKAGE = Path(__file__).parent.parent / "examples" / "readhead-addition"
+from harness import api
+from harness.registry import get_task
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+PACKAGE = EXAMPLES / "readhead-addition"
 
 SESSION = """
 from harness import api
@@ -69,3 +73,25 @@ def test_sums_are_right_by_the_integers_of_python(installed, monkeypatch):
             answer = [token for token in examples.targets["target"][row] if token]
             assert answer[-1] == 2
             assert "".join(str(token - 4) for token in answer[:-1]) == str(int(a) + int(b))
+
+
+@pytest.mark.parametrize(
+    ("model", "task"),
+    [
+        ("x_transformer.py:XEncoderDecoder", "seq2seq/copy"),
+        ("x_transformer.py:XEncoderDecoder", "seq2seq/translate"),
+        ("dnc_tape.py:PackagedDNC", "ntm/copy"),
+    ],
+)
+def test_code_that_nobody_here_wrote_keeps_the_contract_and_trains(model, task, tmp_path):
+    """In files of 40 lines at most, on the task's first regime."""
+    path = EXAMPLES / model.partition(":")[0]
+    assert len(path.read_text().splitlines()) <= 40
+    assert all(
+        check.passed in (True, None) for check in api.check(str(EXAMPLES / model)) if check.task.startswith(task)
+    )
+    regime = next(iter(get_task(task).regimes))
+    settings = {"regime": regime, "budget": "smoke", "seeds": [0], "results": tmp_path, "mlflow": False}
+    (done,) = api.run(str(EXAMPLES / model), task, **settings)
+    assert (done.run.kind, done.run.status, done.run.unsupported) == ("community", "completed", {})
+    assert [finding.status for finding in api.verify(done.folder)] == ["verified"]

@@ -4,6 +4,7 @@
 """
 
 import dataclasses
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -123,6 +124,12 @@ class Tape(Family):
         before = as_tensor(predict(inputs), Prediction, "logits")
         if not bool(torch.isfinite(before).all()):
             raise PredictionError("predict_step returned NaN or infinite logits")
+        again = as_tensor(predict(inputs), Prediction, "logits")
+        moved = float((before - again).abs().max()) if before.shape == again.shape else math.inf
+        if not moved <= CAUSALITY_TOLERANCE:
+            raise PredictionError(
+                f"predict_step is random: a second call on the same inputs moved a logit by {moved:.3g}"
+            )
         generator = torch.Generator().manual_seed(0)
         for cut in sorted({1, steps // 3, steps // 2, steps - 1} - {0}):
             tape = inputs.inputs.clone()

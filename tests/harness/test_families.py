@@ -351,6 +351,11 @@ def test_a_model_that_sees_the_future_fails_the_audit(peeks, model):
         audit(model)
 
 
+def test_a_random_model_is_told_that_it_is_random_rather_than_that_it_is_not_causal():
+    with pytest.raises(PredictionError, match="predict_step is random: a second call on the same inputs"):
+        audit(lambda x: x[..., :3] + torch.rand(3))
+
+
 def test_a_bidirectional_model_fails_the_audit_at_two_steps_too():
     with pytest.raises(PredictionError, match="not causal"):
         audit(lambda x: x.flip(1).cumsum(1).flip(1)[..., :3], [2, 2, 2, 2])
