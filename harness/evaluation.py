@@ -85,15 +85,18 @@ def evaluate(model: Any, task: Task, regime: str, spec: Any) -> tuple[dict[str, 
 def explain(model: Any, task: Task, regime: str) -> dict[str, np.ndarray]:
     """Return what the model shows of itself on three fixed test examples (float16), keyed ``<split>/<row>/<name>``.
 
-    They are the first example of the middle and of the largest size of the first test, and of the next harder test.
+    They are the first example of the middle and of the largest size of the first test (its first two examples where it
+    has one size), and of the next harder test.
     """
     if not hasattr(model, "explain"):
         return {}
     tests = task.regime(regime).tests
-    sizes = np.unique(task.load(tests[0]).sizes)
-    chosen = [
-        (tests[0], int(np.argmax(task.load(tests[0]).sizes == size))) for size in (sizes[len(sizes) // 2], sizes[-1])
-    ]
+    own = task.load(tests[0]).sizes
+    sizes = np.unique(own)
+    rows = [int(np.argmax(own == size)) for size in (sizes[len(sizes) // 2], sizes[-1])]
+    if len(sizes) == 1:
+        rows = [0, 1]
+    chosen = [(tests[0], row) for row in rows]
     harder = [name for name in tests[1:] if task.load(name).sizes.max() > sizes[-1]]
     chosen += [(harder[0], 0)] if harder else []
     shown = {}

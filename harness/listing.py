@@ -18,7 +18,7 @@ from harness.recipe import get_recipe, recipe_paths
 from harness.records import Run
 from harness.registry import get_task, load_model_class, model_names, task_names
 from harness.results import find_bundles, read_run
-from harness.splits import Split
+from harness.splits import AnySplit, Split, Variant
 from harness.sweep import Done
 from harness.verify import Finding
 
@@ -116,7 +116,6 @@ def show(name: str, n: int) -> None:
     table("references", ({"row": row, "what": r.title, "bound": r.bound} for row, r in task.references().items()))
     for regime, splits in task.regimes.items():
         console.print(f"\nregime [bold]{regime}[/bold]: {escape(str(task.spec(regime)))}")
-        names = (splits.train, splits.validation, *splits.tests)
         prints = task.fingerprints(regime)
         table(
             "splits",
@@ -128,7 +127,7 @@ def show(name: str, n: int) -> None:
                     "fingerprint": prints[s][:16],
                     "overlap": _overlap(task.pinned, regime, s),
                 }
-                for s in names
+                for s in splits.names
             ),
         )
         examples = task.load(splits.tests[0])
@@ -136,11 +135,15 @@ def show(name: str, n: int) -> None:
             console.print(f"\n{splits.tests[0]}, example {row}\n{escape(task.render(examples, row))}")
 
 
-def _count(split: Any) -> str:
+def _count(split: AnySplit) -> str:
+    if isinstance(split, Variant):
+        return f"{split.of}, varied"
     return f"{len(split):,}" if isinstance(split, Split) else "stream"
 
 
-def _sizes(split: Any) -> str:
+def _sizes(split: AnySplit) -> str:
+    if isinstance(split, Variant):
+        return "-"
     sizes = split.sizes
     return str(sizes[0]) if len(sizes) == 1 else f"{sizes[0]}-{sizes[-1]}"
 
@@ -206,7 +209,7 @@ def checks(found: Iterable[Check]) -> bool:
     failed = 0
     for check in found:
         mark = {True: "ok", False: "FAILED", None: "n/a"}[check.passed]
-        console.print(f"{mark:7}{check.task:18}{check.name:26}{escape(check.detail)}".rstrip())
+        console.print(f"{mark:7}{check.task:28}{check.name:26}{escape(check.detail)}".rstrip())
         failed += check.passed is False
     console.print("all checks passed" if not failed else f"{failed} checks failed")
     return not failed

@@ -15,7 +15,18 @@ from numpy.random import RandomState
 from harness.errors import UserError, unknown
 from harness.families.base import Examples, Family, Stored
 from harness.metrics import Metric
-from harness.splits import Role, Size, Split, Stream, fingerprint, load_split, stream_sample
+from harness.splits import (
+    AnySplit,
+    Role,
+    Size,
+    Split,
+    Stream,
+    Variant,
+    fingerprint,
+    load_split,
+    stream_sample,
+    variant_sample,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,11 +36,20 @@ Bound = Literal["exact", "expected", "none"]
 
 @dataclass(frozen=True)
 class Regime:
-    """A training split, its validation split and its tests, by name; the first test has the regime's own sizes."""
+    """A training split, its validation split and its tests, by name; the first test has the regime's own sizes.
+
+    ``also`` names further training splits, made of the same examples as ``train``: a recipe's phases may ask for them.
+    """
 
     train: str
     validation: str
     tests: tuple[str, ...]
+    also: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all its splits."""
+        return (self.train, *self.also, self.validation, *self.tests)
 
 
 @dataclass(frozen=True)
@@ -56,7 +76,7 @@ class Task(ABC):
     name: ClassVar[str]
     version: ClassVar[int]
     family: ClassVar[Family]
-    splits: ClassVar[tuple[Split | Stream, ...]]
+    splits: ClassVar[tuple[AnySplit, ...]]
     regimes: ClassVar[Mapping[str, Regime]]
     metrics: ClassVar[tuple[Metric, ...]]
     plotted: ClassVar[tuple[str, ...]]
@@ -72,6 +92,10 @@ class Task(ABC):
     def generate(self, rng: RandomState, size: Size, count: int, role: Role) -> Examples:
         """Return ``count`` examples of ``size`` for a split of ``role``; all randomness comes from ``rng``."""
 
+    def vary(self, split: str, examples: Examples, rng: RandomState) -> Examples:
+        """Return ``examples`` as the variant ``split`` draws them; the caller's arrays stay as they are."""
+        raise NotImplementedError(f"{self.name} does not say how {split} varies its examples")
+
     @abstractmethod
     def references(self) -> dict[str, Reference]:
         """Return the floor and ceiling predictors by row name."""
@@ -86,6 +110,11 @@ class Task(ABC):
     def draw(self, axis: "Axes", examples: Examples, row: int, explanation: Stored) -> None:
         """Draw on ``axis`` what a model showed of itself on one example: what ``explain`` returned, no batch axis."""
         raise NotImplementedError(f"{self.name} does not draw explanations")
+
+    @property
+    def data_name(self) -> str:
+        """What seeds its examples: its name, or one that it shares with tasks that show the same in another form."""
+        return self.name
 
     @property
     def suite(self) -> str:
@@ -116,7 +145,7 @@ class Task(ABC):
             raise unknown(f"budget of {self.name}", name, self.budgets)
         return self.budgets[name]
 
-    def split(self, name: str) -> Split | Stream:
+    def split(self, name: str) -> AnySplit:
         """Return a split by name; a ``UserError`` lists the valid ones."""
         found = {split.name: split for split in self.splits}
         if name not in found:
@@ -127,7 +156,8 @@ class Task(ABC):
         """Return the bounded split ``name``."""
         split = self.split(name)
         if not isinstance(split, Split):
-            raise UserError(f"split {name} of {self.name} is a training stream and has no end")
+            kind = "a training stream and has no end" if isinstance(split, Stream) else f"a variant of {split.of}"
+            raise UserError(f"split {name} of {self.name} is {kind}")
         return split
 
     @cached_property
@@ -135,10 +165,9 @@ class Task(ABC):
         return {}
 
     def load(self, name: str) -> Examples:
-        """Return a bounded split, or a stream's fingerprinted beginning, checked against its pinned fingerprint."""
+        """Return a bounded split, or the fingerprinted sample of a stream or variant, checked against its pin."""
         if name not in self._loaded:
-            split = self.split(name)
-            examples = stream_sample(self, split) if isinstance(split, Stream) else load_split(self, split)
+            examples = self._make(self.split(name))
             pinned = self.pinned["splits"].get(name)
             found = fingerprint(examples)
             if pinned is not None and pinned != found:
@@ -149,6 +178,11 @@ class Task(ABC):
                 )
             self._loaded[name] = examples
         return self._loaded[name]
+
+    def _make(self, split: AnySplit) -> Examples:
+        if isinstance(split, Stream):
+            return stream_sample(self, split)
+        return variant_sample(self, split) if isinstance(split, Variant) else load_split(self, split)
 
     @property
     def fingerprint_path(self) -> Path:
@@ -167,8 +201,8 @@ class Task(ABC):
 
     def fingerprints(self, regime: str) -> dict[str, str]:
         """Return the fingerprint of every split of a regime, generating those that are not pinned."""
-        names = (self.regime(regime).train, self.regime(regime).validation, *self.regime(regime).tests)
-        return {name: self.pinned["splits"].get(name) or fingerprint(self.load(name)) for name in names}
+        pinned = self.pinned["splits"]
+        return {name: pinned.get(name) or fingerprint(self.load(name)) for name in self.regime(regime).names}
 
     def score(self, stored: Stored, examples: Examples) -> dict[str, float]:
         """Return every metric over ``examples``."""

@@ -77,7 +77,7 @@ def _check_data(folder: Path, run: Run, task: Task) -> None:
             f"{folder}: it is of {task.name} version {identity.task_version}; this is version {task.version}"
         )
     regime = task.regime(identity.regime)
-    for split in (regime.train, regime.validation, *regime.tests):
+    for split in regime.names:
         task.load(split)
     if identity.fingerprint != combined_fingerprint(task, identity.regime):
         raise CorruptBundleError(f"{folder}: its data fingerprint is not that of {task.name} version {task.version}")

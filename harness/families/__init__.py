@@ -2,10 +2,11 @@
 
 from harness.errors import unknown
 from harness.families.base import Batch, Examples, Family, Spec, Stored, TensorStruct
+from harness.families.scene import SCENE
 from harness.families.tape import TAPE
 from harness.families.transduction import TRANSDUCTION
 
-FAMILIES: dict[str, Family] = {family.name: family for family in (TRANSDUCTION, TAPE)}
+FAMILIES: dict[str, Family] = {family.name: family for family in (TRANSDUCTION, TAPE, SCENE)}
 
 
 def get_family(name: str) -> Family:
