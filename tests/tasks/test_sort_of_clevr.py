@@ -549,7 +549,7 @@ def test_a_scene_in_words():
     assert [line[17:23] for line in lines[10:14]] == ["......", "..bbb.", ".bbbb.", "......"]
     assert sum(line.count("R") for line in lines[:15]) == 12
     assert lines[15] == "objects at (row, column): red square at (12, 20), blue circle at (60, 60)"
-    assert lines[16].split("  ") == ["What shape is the red?", *[""] * 11, "square", "answered circle"]
+    assert lines[16].split() == [*"What shape is the red?".split(), "square", "answered", "circle"]
     assert lines[17].startswith("What shape is closest to the blue?")
     assert len(lines) == 18
 
