@@ -45,10 +45,16 @@ class Objects(nn.Module):
         features = self.convolutions(inputs.scene / 255).flatten(2).mT  # (B,N,conv[-1])
         return torch.cat([features, self.coordinates.expand(len(features), -1, -1)], dim=2)
 
+    def missing(self, objects: Tensor) -> Tensor | None:
+        """Return ``(B,N) bool``: the rows of zeros of ``objects (B,N,C)``; None where there are none such."""
+        if self.spec.image is not None:
+            return None
+        missing = ~objects.any(2)
+        return missing if bool(missing.any()) else None
 
-def present(objects: Tensor) -> Tensor:
-    """Return which rows of ``objects (...,N,C)`` are objects, ``(...,N) bool``: those that are not all zeros."""
-    return (objects != 0).any(-1)
+    def explain(self, scenes: int) -> dict[str, Tensor]:
+        """Return the cells' ``places (B,N,2)`` in the picture, for the models' own ``explain``; nothing of states."""
+        return {} if self.spec.image is None else {"places": self.places.expand(scenes, -1, -1)}
 
 
 def answer_loss(scores: Tensor, answer: Tensor) -> Tensor:

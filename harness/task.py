@@ -104,6 +104,16 @@ class Task(ABC):
     def render(self, examples: Examples, row: int, stored: Stored | None = None) -> str:
         """Return one example (and, if given, the prediction in row ``row`` of ``stored``) as readable text."""
 
+    parts: ClassVar[tuple[str, ...]] = ()
+    """Metrics of kinds of examples, in one unit, that a figure shows side by side; none where there are no kinds."""
+
+    draws_answers: ClassVar[bool] = False
+    """Whether ``draw_answers`` is defined."""
+
+    def draw_answers(self, axis: "Axes", examples: Examples, row: int, answers: Mapping[str, Stored]) -> None:
+        """Draw one example and what each row of the board answered: its predictions for ``examples`` by its name."""
+        raise NotImplementedError(f"{self.name} does not draw answers")
+
     draws: ClassVar[tuple[str, ...]] = ()
     """What an explanation must hold for ``draw``; nothing where the task draws none."""
 

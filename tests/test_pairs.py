@@ -19,7 +19,7 @@ PAIRS = [
 ]
 
 
-SCORED = 64
+SCORED = 24
 """Examples of a validation or test split that are scored here, spread over its sizes."""
 
 

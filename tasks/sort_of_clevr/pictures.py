@@ -1,6 +1,7 @@
 """A scene for people: in letters on a terminal, and in colour on axes with the pairs that a model looked at."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +16,8 @@ LETTERS = [*(name[0] for name in COLOURS[:4]), "a", COLOURS[5][0]]
 ACROSS, DOWN = 3, 5
 """Pixels that a letter stands for; letters are about that much higher than wide."""
 PAIRS_DRAWN = 8
+LONGEST_NAME = 24
+"""Letters of a row's name over its column."""
 
 
 def letters(scene: Scenes) -> str:
@@ -38,7 +41,10 @@ def draw_pairs(axis: "Axes", scene: Scenes, places: np.ndarray, relevance: np.nd
     scale = max(float(np.abs(relevance).max()), 1e-12)
     for first, second in zip(*np.unravel_index(strongest, relevance.shape), strict=True):
         strength = relevance[first, second] / scale
-        look = {"color": "black" if strength > 0 else "#bbbbbb", "alpha": min(1.0, 0.25 + 0.75 * abs(strength))}
+        look: dict[str, Any] = {
+            "color": "black" if strength > 0 else "#bbbbbb",
+            "alpha": min(1.0, 0.25 + 0.75 * abs(strength)),
+        }
         (row, column), (other_row, other_column) = places[first], places[second]
         if first == second:
             axis.plot(column, row, "o", fillstyle="none", markersize=7, markeredgewidth=2 * abs(strength), **look)
@@ -48,3 +54,26 @@ def draw_pairs(axis: "Axes", scene: Scenes, places: np.ndarray, relevance: np.nd
     axis.set_yticks([])
     axis.set_xlim(-0.5, SIDE - 0.5)
     axis.set_ylim(SIDE - 0.5, -0.5)
+
+
+def draw_answers(
+    axis: "Axes", scene: Scenes, questions: Sequence[str], right: Sequence[str], given: Mapping[str, Sequence[str]]
+) -> None:
+    """Draw one scene at the left and a table at the right: a line a question, a column a row of the board."""
+    axis.set_axis_off()
+    axis.set_xlim(0, 1)
+    axis.set_ylim(len(questions) + 0.5, -1.5)
+    picture = axis.inset_axes((0, 0.14, 0.28, 0.72))
+    picture.imshow(paint(scene)[0].transpose(1, 2, 0), interpolation="nearest")
+    picture.set_xticks([])
+    picture.set_yticks([])
+    columns = {"answer": right, **given}
+    left = np.linspace(0.66, 0.96, max(len(columns), 4))
+    for line, question in enumerate(questions):
+        axis.text(0.31, line, question, va="center", fontsize=7)
+    for x, (name, said) in zip(left, columns.items(), strict=False):
+        shown = name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+        axis.text(x, -0.9, shown, va="bottom", fontsize=7, rotation=25, rotation_mode="anchor")
+        for line, (answer, truth) in enumerate(zip(said, right, strict=True)):
+            look: dict[str, Any] = {"color": "black"} if answer == truth else {"color": "#c00000", "weight": "bold"}
+            axis.text(x, line, answer, va="center", fontsize=7, **look)

@@ -11,6 +11,7 @@ CODES = (len(COLOURS), 2, 3)
 NON_RELATIONAL, RELATIONAL = range(2)
 SUBTYPES = (("shape", "left", "top"), ("closest", "furthest", "count"))
 LEFT, TOP = 1, 2
+CLOSEST = 0
 TEXTS = (
     ("What shape is the {}?", "Is the {} on the left?", "Is the {} at the top?"),
     (

@@ -15,9 +15,10 @@ from harness.metrics import Metric
 from harness.metrics.scene import accuracy
 from harness.splits import AnySplit, Role, Size, Split, Variant
 from harness.task import Reference, Regime, Task
-from tasks.sort_of_clevr.pictures import draw_pairs, letters
+from tasks.sort_of_clevr.pictures import draw_answers, draw_pairs, letters
 from tasks.sort_of_clevr.questions import (
     ANSWERS,
+    CLOSEST,
     CODES,
     NON_RELATIONAL,
     PER_KIND,
@@ -85,7 +86,8 @@ class SortOfClevr(Task):
     }
     metrics: ClassVar[tuple[Metric, ...]] = _metrics()
     plotted: ClassVar[tuple[str, ...]] = ("relational", "non_relational")
-    budgets: ClassVar[Mapping[str, int]] = {"smoke": 128, "demo": 9_800, "standard": 58_800, "paper": 196_000}
+    parts: ClassVar[tuple[str, ...]] = (*SUBTYPES[RELATIONAL], *SUBTYPES[NON_RELATIONAL])
+    budgets: ClassVar[Mapping[str, int]] = {"smoke": 64, "demo": 9_800, "standard": 49_000, "paper": 196_000}
     size_name: ClassVar[str] = "objects in the scene"
     image: ClassVar[tuple[int, int] | None]
     channels: ClassVar[int]
@@ -171,6 +173,17 @@ class SortOfClevr(Task):
                 lines.append(f"{text(question):46}{ANSWERS[answer]:8}{answered}".rstrip())
         return "\n".join(lines)
 
+    draws_answers: ClassVar[bool] = True
+
+    def draw_answers(self, axis: "Axes", examples: Examples, row: int, answers: Mapping[str, Stored]) -> None:
+        """Draw the scene and, beside it, every question with its answer and what each row answered, in red if wrong."""
+        scene = self.read(examples.inputs["scene"][row : row + 1])
+        question, answer = examples.inputs["question"][row], examples.targets["answer"][row]
+        asked = np.flatnonzero(answer != BLANK)
+        right = [ANSWERS[answer[q]] for q in asked]
+        given = {name: [ANSWERS[stored["answers"][row, q]] for q in asked] for name, stored in answers.items()}
+        draw_answers(axis, scene, [text(question[q]) for q in asked], right, given)
+
     draws: ClassVar[tuple[str, ...]] = ("answers", "pairs")
 
     def places(self, scene: Scenes, explanation: Stored) -> np.ndarray:
@@ -178,13 +191,13 @@ class SortOfClevr(Task):
         return scene.centre[0]
 
     def draw(self, axis: "Axes", examples: Examples, row: int, explanation: Stored) -> None:
-        """Draw the scene, a relational question with its answers, and the pairs of objects that mattered for it."""
+        """Draw the scene, its first question about the closest with its answers, and the pairs that mattered for it."""
         scene = self.read(examples.inputs["scene"][row : row + 1])
         question, answer = examples.inputs["question"][row], examples.targets["answer"][row]
-        chosen = int(np.argmax(of_kind(question, RELATIONAL)))
+        chosen = int(np.argmax(of_kind(question, RELATIONAL) + of_kind(question, RELATIONAL, CLOSEST).astype(int)))
         said = ANSWERS[int(explanation["answers"][chosen])]
         draw_pairs(axis, scene, self.places(scene, explanation), explanation["pairs"][chosen].astype(np.float64))
-        axis.set_xlabel(f"{text(question[chosen])}\n{ANSWERS[answer[chosen]]}; the model: {said}")
+        axis.set_xlabel(f"{text(question[chosen])}\n{ANSWERS[answer[chosen]]}; the model: {said}", fontsize=7.5)
 
 
 def _majority(examples: Examples, rng: RandomState) -> Stored:

@@ -8,14 +8,22 @@ import torch
 from batches import gradients
 from scenes import PIXELS, STATES, scene_batch
 
+from baselines.attention_pool import AttentionPool
 from baselines.cnn_mlp import CNNMLP
-from baselines.objects import Objects, answer_loss, present
+from baselines.objects import Objects, answer_loss
+from baselines.relation_network import RelationNetwork
+from baselines.scene_transformer import SceneTransformer
 from harness.errors import UserError
 from harness.families import Batch, scene
 from harness.families.scene import BLANK
 
 CONV = (6, 8)
-MODELS = {"cnn-mlp": (CNNMLP, {"conv": CONV, "mlp": (16, 12)})}
+MODELS = {
+    "cnn-mlp": (CNNMLP, {"conv": CONV, "mlp": (16, 12)}),
+    "relation-network": (RelationNetwork, {"conv": CONV, "g": (16, 12, 16), "f": (16, 12)}),
+    "attention-pool": (AttentionPool, {"conv": CONV, "g": (16, 12, 16), "f": (16, 12)}),
+    "scene-transformer": (SceneTransformer, {"conv": CONV, "width": 16, "heads": 2, "layers": 2}),
+}
 FORMS = {"pixels": PIXELS, "state": STATES}
 
 
@@ -27,7 +35,10 @@ def spec(request) -> scene.Spec:
 @pytest.fixture(params=MODELS)
 def model(request, spec):
     kind, sizes = MODELS[request.param]
-    return kind(spec, **sizes).eval()
+    built = kind(spec, **sizes).eval()
+    if isinstance(built, AttentionPool):
+        torch.nn.init.normal_(built.u)
+    return built
 
 
 def scores(model, inputs: scene.Inputs) -> torch.Tensor:
@@ -146,7 +157,36 @@ def test_cells_are_in_the_order_of_rows_then_columns():
 
 def test_rows_of_zeros_are_no_objects():
     objects = torch.tensor([[[0.0, -1.0], [0.0, 0.0]], [[0.0, 0.0], [2.0, 0.0]]])
-    assert present(objects).tolist() == [[True, False], [False, True]]
+    assert Objects(STATES, CONV).missing(objects).tolist() == [[False, True], [True, False]]
+    assert Objects(STATES, CONV).missing(objects[:, :1].abs() + 1) is None
+    assert Objects(PIXELS, CONV).missing(objects) is None
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "cnn-mlp"])
+def test_the_order_of_objects_does_not_matter(name):
+    kind, sizes = MODELS[name]
+    model = kind(STATES, **sizes).eval()
+    inputs = scene_batch(STATES, objects=6).inputs
+    before = scores(model, inputs)
+    for seed in range(3):
+        order = torch.randperm(6, generator=torch.Generator().manual_seed(seed))
+        after = scores(model, dataclasses.replace(inputs, scene=inputs.scene[:, order]))
+        assert torch.allclose(before, after, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_picture_whose_contents_move_by_one_cell_is_another(name):
+    """Cells carry their place: without it a sum over all pairs could not tell left from right."""
+    kind, sizes = MODELS[name]
+    model = kind(PIXELS, **sizes).eval()
+    inputs = scene_batch(PIXELS).inputs
+    before = scores(model, inputs)
+
+    def moved(module, arguments, output):
+        return output.roll(1, dims=3)
+
+    model.objects.convolutions.register_forward_hook(moved)
+    assert ((scores(model, inputs) - before).abs().amax(2) > 1e-5).all()
 
 
 def test_no_question_no_loss():

@@ -568,7 +568,8 @@ def test_pair_relevance_is_drawn_over_the_picture(name):
     assert set(task.draws) <= set(explanation)
     axis = Figure().subplots()
     task.draw(axis, examples, 1, explanation)
-    chosen = 10
+    chosen = int(np.argmax(of_kind(examples.inputs["question"][1], 1, 0)))
+    assert chosen >= 10
     assert axis.get_xlabel().startswith(text(examples.inputs["question"][1, chosen]))
     assert axis.get_xlabel().endswith(f"the model: {ANSWERS[examples.targets['answer'][1, chosen]]}")
     (image,) = axis.get_images()
@@ -579,3 +580,22 @@ def test_pair_relevance_is_drawn_over_the_picture(name):
     assert sorted(map(tuple, first[:, ::-1])) == sorted({tuple(p) for p in places.astype(float)})
     assert len(axis.get_lines()) == 8
     assert RGB.shape == (6, 3)
+
+
+def test_answers_are_tabulated_beside_the_scene_and_wrong_ones_are_red():
+    task = get_task("sort-of-clevr/pixels")
+    examples = task.load("test-200")
+    right = task.references()["oracle"].predict(examples, RandomState(0))
+    wrong = {"answers": right["answers"].copy()}
+    wrong["answers"][3, 7] ^= 1
+    axis = Figure().subplots()
+    task.draw_answers(axis, examples, 3, {"good": right, "a-name-that-is-much-too-long": wrong})
+    texts = [(t.get_text(), t.get_color()) for t in axis.texts]
+    assert len(texts) == 20 + 3 * 21
+    red = [t for t, colour in texts if colour != "black" and t not in {q for q, _ in texts if q.endswith("?")}]
+    assert ANSWERS[wrong["answers"][3, 7]] in red
+    assert sum(t.get_weight() == "bold" for t in axis.texts) == 1
+    assert {"answer", "good", "a-name-that-is-much-too…"} <= {t for t, _ in texts}
+    assert texts[7][0] == text(examples.inputs["question"][3, 7])
+    (picture,) = axis.child_axes
+    assert picture.get_images()[0].get_array().shape == (75, 75, 3)
