@@ -28,8 +28,8 @@ class RelationNetwork(pl.LightningModule):
 
     Deviations: the widths of the small public form are the default (the paper: conv 32, 64, 128, 256; g four times
     2000; f 2000, 1000, 500, 100); the sum is divided by the N of training, a constant, which keeps it near the size of
-    one term; matrices are drawn by He et al. 2015; with ``precision: bf16`` training computes g in bfloat16 (the sum,
-    f and all evaluation stay in float32). In a phase called ``self-pairs`` only the N pairs of an object with itself
+    one term; matrices are drawn by He et al. 2015; with ``precision: bf16`` training computes g in bfloat16 (f and all
+    evaluation stay in float32). In a phase called ``self-pairs`` only the N pairs of an object with itself
     are summed: a start with questions about one object, after which those about pairs are learned much sooner.
     """
 
@@ -79,7 +79,7 @@ class RelationNetwork(pl.LightningModule):
         """Return the sum of ``relations (B,Q,P,w)`` over all pairs but ``absent (B,1,P)``, over N: ``(B,Q,w)``."""
         if absent is not None:
             relations = relations.masked_fill(absent[..., None], 0)
-        return relations.sum(2, dtype=torch.float32) / self.objects.count
+        return relations.sum(2).float() / self.objects.count  # bfloat16 is added up in float32, then rounded once
 
     def absent(self, objects: Tensor) -> Tensor | None:
         """Return ``(B,1,P) bool``: the pairs in which one is no object; None where there are none such."""
