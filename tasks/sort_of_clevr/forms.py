@@ -1,5 +1,6 @@
 """The two forms in which a model is shown a scene: its picture, or its objects' states."""
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -49,6 +50,7 @@ class StateForm(SortOfClevr):
 
     image: ClassVar[tuple[int, int] | None] = None
     channels: ClassVar[int] = len(COLOURS) + len(SHAPES) + 2
+    budgets: ClassVar[Mapping[str, int]] = {"smoke": 64, "demo": 9_800, "standard": 196_000, "paper": 196_000}
 
     def show(self, scenes: Scenes) -> np.ndarray:
         """Return the states ``(n,N,10) float32``."""
