@@ -25,13 +25,14 @@ from harness.errors import RunFailedError, UserError, unknown
 from harness.execution import execute
 from harness.listing import models, rows, runs, show, tasks
 from harness.plan import Plan, make_plan
-from harness.records import Reproduction
+from harness.records import Reproduction, Score
 from harness.registry import get_task, match_tasks
 from harness.results import REFERENCE_BUDGET, add_reproduction, read_arrays, read_run
 from harness.scaffold import new as new
 from harness.sweep import Done, run_all
 from harness.task import Task, overlap
-from harness.verify import Finding
+from harness.verify import Finding, Proof
+from harness.verify import prove as prove_labels
 from harness.verify import verify as verify
 
 if TYPE_CHECKING:
@@ -109,6 +110,48 @@ def load(folder: Path | str) -> "pl.LightningModule":
     return model.eval()
 
 
+def score(folder: Path | str, path: Path | str) -> list[Score]:
+    """Score the trained model of a bundle on a file in the format that its task's data was released in.
+
+    Returns the scores over the whole file, then by size where there are several; nothing is stored. ``UserError`` names
+    the file and the line of what cannot be read.
+    """
+    from harness.evaluation import predict, score_split
+    from harness.execution import isolated
+    from harness.model import unsupported
+
+    run, path = read_run(Path(folder)), Path(path)
+    task = get_task(run.identity.task)
+    examples = task.read(path)
+    spec = task.spec(run.identity.regime)
+    with isolated():
+        model = load(folder)
+        reason = unsupported(type(model), spec, float(examples.sizes.max()))
+        if reason is not None:
+            raise UserError(f"{run.identity.row} cannot be run on {path}: {reason}")
+        return score_split(task, path.name, predict(model, task, spec, examples), examples)
+
+
+def export(task: str, split: str, path: Path | str | None = None) -> str:
+    """Return a bounded split as text, in the format that the task's data was released in; write it to ``path``, too.
+
+    ``UserError`` if the task has no such format, or the file cannot be written.
+    """
+    found = get_task(task)
+    text = found.export(found.bounded(split).name)
+    if path is not None:
+        try:
+            Path(path).write_text(text)
+        except OSError as error:
+            raise UserError(f"{path} cannot be written: {error.strerror}") from error
+    return text
+
+
+def prove(task: str = "*") -> Iterator[Proof]:
+    """Prove the committed targets of the tasks that a glob names again, and yield what was proven of each split."""
+    yield from prove_labels(match_tasks(task))
+
+
 def fingerprint(task: str) -> Path:
     """Pin the fingerprints and overlap rates of a task in the JSON beside its module, and return that file."""
     found = get_task(task)
@@ -117,13 +160,16 @@ def fingerprint(task: str) -> Path:
             f"{found.name} version {found.version} has pinned fingerprints in {found.fingerprint_path.name}; they are "
             "fixed. Raise the task's version to change what a split holds"
         )
-    regimes = list(found.regimes)
+    regimes = [regime for regime in found.regimes if found.missing(regime) is None]
+    if not regimes:
+        raise UserError(f"{found.name} cannot be pinned: {found.missing(next(iter(found.regimes)))}")
     content: dict[str, Any] = {
         "task": found.name,
         "version": found.version,
         "splits": {name: value for regime in regimes for name, value in found.fingerprints(regime).items()},
         "overlap": {regime: overlap(found, regime) for regime in regimes},
     }
+    found.fingerprint_path.parent.mkdir(exist_ok=True)
     found.fingerprint_path.write_text(json.dumps(content, indent=1) + "\n")
     return found.fingerprint_path
 
@@ -244,18 +290,22 @@ __all__ = [
     "Done",
     "Finding",
     "Plan",
+    "Proof",
     "check",
     "compare",
+    "export",
     "fingerprint",
     "leaderboard",
     "load",
     "models",
     "new",
+    "prove",
     "references",
     "reproduce",
     "rows",
     "run",
     "runs",
+    "score",
     "show",
     "tasks",
     "verify",

@@ -104,6 +104,15 @@ def split_size(task: Task, split: str) -> float:
     return float(found.sizes[0]) if isinstance(found.sizes[0], int) else float(task.load(split).sizes[0])
 
 
+def size_range(task: Task, split: str) -> tuple[float, float]:
+    """Return the smallest and the largest size of a split's examples."""
+    found = task.bounded(split)
+    sizes = (
+        task.load(split).sizes if found.count is None else np.array(found.sizes)
+    )  # data may be on no machine of ours
+    return float(sizes.min()), float(sizes.max())
+
+
 def whole_cells(scores: pd.DataFrame) -> dict[tuple[str, ...], Any]:
     """Return the cells of splits as a whole, as named tuples: by task, regime, budget, row, split and metric."""
     chosen = scores[scores["metric"] != ""]

@@ -109,7 +109,7 @@ def check(model: Annotated[str, typer.Argument(help="A model or row, e.g. my_mod
 @app.command()
 def new(
     name: Annotated[str, typer.Argument(help="Name of the model, e.g. my-model.")],
-    family: Annotated[str, typer.Option("--family", help="transduction or tape.")],
+    family: Annotated[str, typer.Option("--family", help="transduction, pointing, tape or story.")],
 ) -> None:
     """Write a commented model file to start from."""
     from harness import scaffold
@@ -121,12 +121,42 @@ def new(
 @app.command()
 def verify(
     path: Annotated[Path, typer.Argument(help="A results folder, a part of one, or one bundle.")] = Path("results"),
+    prove: Annotated[bool, typer.Option("--prove", help="Prove committed targets again, too: minutes.")] = False,
 ) -> None:
     """Recompute every number from stored predictions; no training."""
     from harness import api, listing
 
-    if not listing.findings(api.verify(path)):
+    verified = listing.findings(api.verify(path))
+    proven = not prove or listing.proofs(api.prove())
+    if not (verified and proven):
         raise typer.Exit(2)
+
+
+@app.command()
+def score(
+    bundle: Annotated[Path, typer.Argument(help="The bundle of a trained run, whose weights are in the cache.")],
+    file: Annotated[Path, typer.Argument(help="Examples in the format that the task's data was released in.")],
+) -> None:
+    """Score a trained model on a file, e.g. one that a paper's authors released."""
+    from harness import api, listing
+
+    listing.scores(api.score(bundle, file))
+
+
+@app.command()
+def export(
+    task: Annotated[str, typer.Argument(help="The task.")],
+    split: Annotated[str, typer.Argument(help="One of its validation or test splits.")],
+    file: Annotated[Path | None, typer.Argument(help="The file to write; the text is printed without one.")] = None,
+) -> None:
+    """Write a split as text, in the format that the task's data was released in."""
+    from harness import api, listing
+
+    text = api.export(task, split, file)
+    if file is None:
+        typer.echo(text, nl=False)
+    else:
+        listing.written([file])
 
 
 @app.command()

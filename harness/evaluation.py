@@ -82,30 +82,32 @@ def evaluate(model: Any, task: Task, regime: str, spec: Any) -> tuple[dict[str, 
     return predictions, scores, reasons
 
 
-def explain(model: Any, task: Task, regime: str) -> dict[str, np.ndarray]:
-    """Return what the model shows of itself on three fixed test examples (float16), keyed ``<split>/<row>/<name>``.
+def explain(model: Any, task: Task, regime: str, spec: Any) -> dict[str, np.ndarray]:
+    """Return what the model shows of itself on the task's fixed test examples, keyed ``<split>/<row>/<name>``.
 
-    They are the first example of the middle and of the largest size of the first test (its first two examples where it
-    has one size), and of the next harder test.
+    Beside what its ``explain`` returns stand the fields of its prediction, unless it gives its own of that name.
     """
     if not hasattr(model, "explain"):
         return {}
-    tests = task.regime(regime).tests
-    own = task.load(tests[0]).sizes
-    sizes = np.unique(own)
-    rows = [int(np.argmax(own == size)) for size in (sizes[len(sizes) // 2], sizes[-1])]
-    if len(sizes) == 1:
-        rows = [0, 1]
-    chosen = [(tests[0], row) for row in rows]
-    harder = [name for name in tests[1:] if task.load(name).sizes.max() > sizes[-1]]
-    chosen += [(harder[0], 0)] if harder else []
     shown = {}
-    for split, row in chosen:
-        batch = task.family.batch(task.load(split).take(slice(row, row + 1)))
+    for split, row in task.explained(regime):
+        examples = task.load(split).take(slice(row, row + 1))
+        if unsupported(type(model), spec, float(examples.sizes[0])) is not None:
+            continue
+        inputs = task.family.batch(examples).inputs
         with evaluating(model):
-            explanation = model.explain(batch.inputs)
+            explanation = model.explain(inputs)
+            prediction = model.predict_step(inputs, 0)
         if not isinstance(explanation, dict):
             raise UserError(f"explain returned a {type(explanation).__name__}; return a dict of tensors")
-        for name, tensor in explanation.items():
-            shown[f"{split}/{row}/{name}"] = tensor.detach().cpu().numpy()[0].astype(np.float16)
+        for name, tensor in (vars(prediction) | explanation).items():
+            shown[f"{split}/{row}/{name}"] = pictured(tensor.detach().cpu().numpy()[0])
     return shown
+
+
+def pictured(array: np.ndarray) -> np.ndarray:
+    """Return ``array`` as float16; fractions in 255 steps up to the largest: all that a picture shows, and small."""
+    if not np.issubdtype(array.dtype, np.floating):
+        return array.astype(np.float16)
+    step = np.abs(array, dtype=np.float64).max(initial=0, where=np.isfinite(array)) / 255
+    return (np.rint(array / step) * step if step else array).astype(np.float16)

@@ -243,14 +243,14 @@ def _scored(
     explained: dict[str, np.ndarray] = {}
     if outcome.diverged is None:
         stored, scores, reasons = evaluate(model, task, planned.regime, spec)
-        explained = explain(model, task, planned.regime)
+        explained = explain(model, task, planned.regime, spec)
     run = Run(
         kind="community" if planned.recipe.community else "trained",
         status="completed" if outcome.diverged is None else "diverged",
         reason=outcome.diverged,
         identity=identity,
         title=planned.recipe.title,
-        departs_from_budget=identity.examples != task.budget(identity.budget),
+        departs_from_budget=identity.examples != task.budget(identity.budget, identity.regime),
         signatures={metric.name: metric.signature for metric in task.metrics if metric.signature},
         scores=scores,
         unsupported=reasons,

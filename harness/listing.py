@@ -15,12 +15,12 @@ from harness.forecast import forecast as estimate
 from harness.plan import Plan
 from harness.progress import console
 from harness.recipe import get_recipe, recipe_paths
-from harness.records import Run
+from harness.records import Run, Score
 from harness.registry import get_task, load_model_class, model_names, task_names
 from harness.results import find_bundles, read_run
 from harness.splits import AnySplit, Split, Variant
 from harness.sweep import Done
-from harness.verify import Finding
+from harness.verify import Finding, Proof
 
 Rows = Iterable[dict[str, Any]]
 
@@ -115,8 +115,10 @@ def show(name: str, n: int) -> None:
     )
     table("references", ({"row": row, "what": r.title, "bound": r.bound} for row, r in task.references().items()))
     for regime, splits in task.regimes.items():
-        console.print(f"\nregime [bold]{regime}[/bold]: {escape(str(task.spec(regime)))}")
-        prints = task.fingerprints(regime)
+        absent = task.missing(regime)
+        about = str(task.spec(regime)) if absent is None else f"its data are not here: {absent}"
+        console.print(f"\nregime [bold]{regime}[/bold]: {escape(about)}")
+        prints = task.fingerprints(regime) if absent is None else task.pinned["splits"]
         table(
             "splits",
             (
@@ -124,12 +126,14 @@ def show(name: str, n: int) -> None:
                     "split": s,
                     "examples": _count(task.split(s)),
                     "sizes": _sizes(task.split(s)),
-                    "fingerprint": prints[s][:16],
+                    "fingerprint": prints.get(s, "-")[:16],
                     "overlap": _overlap(task.pinned, regime, s),
                 }
                 for s in splits.names
             ),
         )
+        if absent is not None:
+            continue
         examples = task.load(splits.tests[0])
         for row in range(0, len(examples), max(1, len(examples) // n)) if n else ():
             console.print(f"\n{splits.tests[0]}, example {row}\n{escape(task.render(examples, row))}")
@@ -224,6 +228,28 @@ def findings(found: Iterable[Finding]) -> bool:
             console.print(f"{finding.status}: {escape(finding.message)}")
     console.print(", ".join(f"{count} {status}" for status, count in counts.items() if count or status == "verified"))
     return not counts["failed"]
+
+
+def proofs(found: Iterable[Proof]) -> bool:
+    """Print what was proven, a line a split, and what is wrong; return whether nothing is."""
+    wrong = 0
+    for proof in found:
+        console.print(f"{proof.task} {proof.split}: {proof.count - len(proof.wrong)} of {proof.count} targets proven")
+        for message in proof.wrong:
+            console.print(f"failed: {escape(message)}")
+        wrong += len(proof.wrong)
+    return not wrong
+
+
+def scores(found: Iterable[Score]) -> None:
+    """Print scores over a file, then by size."""
+    shown = (
+        {"size": "all" if score.size is None else f"{score.size:g}", "n": score.n, **score.values} for score in found
+    )
+    table(
+        "scores",
+        ({k: "-" if v is None else f"{v:.4g}" if isinstance(v, float) else v for k, v in row.items()} for row in shown),
+    )
 
 
 def comparisons(a: str, b: str, found: Rows) -> None:

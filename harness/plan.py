@@ -42,7 +42,7 @@ def identify(task: Task, regime: str, recipe: Recipe, budget: str, seed: int) ->
         hyperparameters=recipe.hyperparameters,
         training=recipe.training.model_dump(exclude_unset=True, exclude={"examples"}),
         budget=budget,
-        examples=recipe.training.examples or task.budget(budget),
+        examples=recipe.training.examples or task.budget(budget, regime),
         seed=seed,
     )
 
@@ -89,6 +89,10 @@ def make_plan(
             resolved = changed.resolve(one)
             for name in regimes:
                 one.regime(name)
+                absent = one.missing(name)
+                if absent is not None:
+                    plan.skipped.append(f"{recipe.row} on {one.name}:{name}: {absent}")
+                    continue
                 with isolated():  # refuses wrong hyperparameters before anything is trained
                     build(model, one.spec(name), resolved.hyperparameters, resolved.row)
                 plan.runs += [

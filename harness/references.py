@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from harness import provenance
+from harness.errors import UserError
 from harness.evaluation import score_split
 from harness.families.base import Stored
 from harness.plan import reference_identity
@@ -36,11 +37,18 @@ def run_reference(task: Task, regime: str, row: str, reference: Reference, resul
 
 
 def run_references(tasks: list[Task], results: Path) -> list[Path]:
-    """Write the bundles of every reference of ``tasks`` in every regime."""
+    """Write the bundles of every reference of ``tasks`` in every regime whose data are here.
+
+    Raises ``UserError`` if there is none.
+    """
     require_writable(results)
+    absent = {(task.name, regime): task.missing(regime) for task in tasks for regime in task.regimes}
+    if all(absent.values()):
+        raise UserError(f"nothing to refer to: {next(iter(absent.values()))}")
     return [
         run_reference(task, regime, row, reference, results)
         for task in tasks
         for regime in task.regimes
+        if absent[task.name, regime] is None
         for row, reference in task.references().items()
     ]

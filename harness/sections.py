@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.cells import split_size
+from harness.cells import size_range, split_size
 from harness.markdown import DASH, Notes, code, escape, interval, number, table
 from harness.metrics import Metric
 from harness.ranking import Ranked, ranks_by_solved_rate
@@ -47,7 +47,7 @@ class Section:
 def ladder(task: Task, regime: str) -> list[tuple[str, float]]:
     """Return the tests beyond the first one's sizes with their size, at most ``LADDER_SHOWN``, evenly chosen."""
     first, *others = task.regime(regime).tests
-    largest = task.load(first).sizes.max()
+    _, largest = size_range(task, first)
     beyond = [(split, size) for split in others if (size := split_size(task, split)) > largest]
     chosen = np.unique(np.linspace(0, len(beyond) - 1, min(LADDER_SHOWN, len(beyond))).round().astype(int))
     return [beyond[index] for index in chosen]
@@ -87,9 +87,12 @@ class SectionWriter:
 
     def about(self) -> str:
         """Return one line on examples, tests and metric signatures."""
-        examples, test = self.task.budgets.get(self.contest.budget), self.task.load(self.contest.test)
-        parts = [f"{number(examples, 'count')} training examples" if examples else ""]
-        parts.append(f"test: {len(test)} examples, {self.task.size_name} {test.sizes.min()}–{test.sizes.max()}")
+        budget, test = self.contest.budget, self.task.bounded(self.contest.test)
+        known = budget in self.task.budgets
+        examples = number(self.task.budget(budget, self.contest.regime), "count") if known else ""
+        parts = [f"{examples} training examples" if known else ""]
+        sizes = "–".join(f"{size:g}" for size in size_range(self.task, test.name))
+        parts.append(f"test: {len(test)} examples, {self.task.size_name} {sizes}")
         if self.task.headline.solved is not None:
             most = "at most" if self.task.headline.direction == "min" else "at least"
             parts.append(f"solved: {most} {self.task.headline.solved:g} {self.task.headline.unit}")
@@ -106,7 +109,7 @@ class SectionWriter:
         headline, median = self.task.headline, ranks_by_solved_rate(self.task)
         header = ["rank", "row", _heading(headline)]
         header += ["median"] * median + [_heading(metric) for metric in self.task.metrics[1:]]
-        header += [f"at {size:g}" for _, size in self.ladder]
+        header += [f"at {_rung(split)}" for split, _ in self.ladder]
         header += ["solved"] * (headline.solved is not None) + ["seeds", "published"]
         return table(header, [self.score_line(line, median) for line in self.lines], range(2, len(header) - 1))
 
@@ -174,7 +177,7 @@ class SectionWriter:
                 if cell is None or math.isnan(cell.published):
                     continue
                 what = "" if metric is self.task.headline else f"{metric.title} "
-                where = "" if split == self.contest.test else f" at {split_size(self.task, split):g}"
+                where = "" if split == self.contest.test else f" at {_rung(split)}"
                 yield f"{what}{number(cell.published, cell.unit)}{where}{self.notes.mark(cell.published_source)}"
 
     def costs(self) -> str:
@@ -189,6 +192,11 @@ class SectionWriter:
         units = {"parameters": "count", "examples": "count", "seconds": "s", "flops": "FLOPs"}
         means = [number(float(runs[name].astype(float).mean()), unit) for name, unit in units.items()]
         return [code(line.row), *means, "/".join(sorted(set(runs["checkpoint"]) - {""})) or DASH]
+
+
+def _rung(split: str) -> str:
+    """Return the label of a test of the ladder: its size, or what stands for it."""
+    return split.removeprefix("test-")
 
 
 def _heading(metric: Metric) -> str:

@@ -6,6 +6,7 @@ their blocks; a training stream has no last block.
 """
 
 import hashlib
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -15,6 +16,7 @@ from numpy.random import PCG64, RandomState
 
 from harness.errors import UserError
 from harness.families.base import Batch, Examples
+from harness.kept import plain_arrays
 
 if TYPE_CHECKING:
     from harness.task import Task
@@ -36,7 +38,9 @@ FINGERPRINTED = 4096
 class Split:
     """A bounded split: ``per_size`` examples of each of ``sizes``.
 
-    ``ladder`` is the numeric size of a test beyond the regime's own distribution, None for all other splits.
+    ``ladder`` is the numeric size of a test beyond the regime's own distribution, None for all other splits. Where a
+    task makes a split in its own way (``Task.make``), ``count`` is the number of examples, whose sizes fall among
+    ``sizes`` as they may, and ``per_size`` is 0.
     """
 
     name: str
@@ -44,9 +48,10 @@ class Split:
     sizes: tuple[Size, ...]
     per_size: int
     ladder: float | None = None
+    count: int | None = None
 
     def __len__(self) -> int:
-        return len(self.sizes) * self.per_size
+        return len(self.sizes) * self.per_size if self.count is None else self.count
 
 
 @dataclass(frozen=True)
@@ -83,13 +88,18 @@ def generator(task: str, version: int, split: str, block: int | str) -> RandomSt
     return RandomState(PCG64(int.from_bytes(digest[:16], "little")))
 
 
-def load_split(task: "Task", split: Split) -> Examples:
-    """Generate a bounded split, blocks in the order of its sizes."""
+def draw_split(task: "Task", split: Split) -> Examples:
+    """Generate a bounded split, blocks in the order of its sizes, with the targets that ``generate`` gives."""
     parts = []
     for block, size in enumerate(split.sizes):
         rng = generator(task.data_name, task.version, split.name, block)
         parts.append(task.generate(rng, size, split.per_size, split.role))
     return task.family.concatenate(parts)
+
+
+def load_split(task: "Task", split: Split) -> Examples:
+    """Return a bounded split with its final targets."""
+    return task.labelled(split, draw_split(task, split))
 
 
 def load_block(task: "Task", stream: Stream, block: int) -> Examples:
@@ -161,7 +171,7 @@ class TrainingBatches:
 def fingerprint(examples: Examples) -> str:
     """Return the sha256 of every array: its name, dtype, shape and bytes."""
     digest = hashlib.sha256()
-    arrays = {**examples.inputs, **examples.targets, "sizes": examples.sizes}
+    arrays = plain_arrays(examples)
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
         digest.update(f"{name}|{array.dtype.str}|{array.shape}|".encode())
@@ -210,7 +220,7 @@ def draw_of_role(draw: Callable[[int], np.ndarray], count: int, role: Role) -> n
     share = 14 / 16 if role == "train" else 1 / 16
     while missing > 0:
         rows = draw(int(missing / share * 1.2) + 8)
-        rows = rows[partition(rows.reshape(len(rows), -1)) == role][:missing]
+        rows = rows[partition(rows.reshape(len(rows), math.prod(rows.shape[1:]))) == role][:missing]
         kept.append(rows)
         missing -= len(rows)
     return np.concatenate(kept)

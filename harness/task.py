@@ -2,8 +2,9 @@
 
 import json
 import sys
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.random import RandomState
 
+from harness import kept as kept_splits
 from harness.errors import UserError, unknown
 from harness.families.base import Examples, Family, Stored
 from harness.metrics import Metric
@@ -82,7 +84,16 @@ class Task(ABC):
     plotted: ClassVar[tuple[str, ...]]
     """Metrics drawn against size, headline first."""
     budgets: ClassVar[Mapping[str, int]]
+    regime_budgets: ClassVar[Mapping[str, Mapping[str, int]]] = {}
+    """By regime, the budgets that are not those of ``budgets``."""
     size_name: ClassVar[str]
+
+    sampled: ClassVar[tuple[str, ...] | None] = None
+    """The regimes that ``readhead check`` tries: all where None; none where other tasks of the suite stand for this."""
+
+    def missing(self, regime: str) -> str | None:
+        """Return why a regime's data are not on this machine and how to get them; None where they are, or are made."""
+        return None
 
     @abstractmethod
     def spec(self, regime: str) -> Any:
@@ -104,7 +115,29 @@ class Task(ABC):
     def render(self, examples: Examples, row: int, stored: Stored | None = None) -> str:
         """Return one example (and, if given, the prediction in row ``row`` of ``stored``) as readable text."""
 
-    parts: ClassVar[tuple[str, ...]] = ()
+    def labelled(self, split: Split, examples: Examples) -> Examples:
+        """Return the ``examples`` of a bounded split with targets that are committed because they cost too much.
+
+        As they are, where ``generate`` makes the final targets.
+        """
+        return examples
+
+    def prove(self, split: Split, rows: Sequence[int]) -> Iterator[str]:
+        """Prove the committed targets of some rows of a split again; yield what is wrong, a line each."""
+        return iter(())
+
+    committed: ClassVar[bool] = False
+    """Whether targets of bounded splits are committed, and can be proven again."""
+
+    def read(self, path: Path) -> Examples:
+        """Return the examples of a file in the format that the task's data was released in."""
+        raise UserError(f"{self.name} has no text format to read")
+
+    def export(self, split: str) -> str:
+        """Return a bounded split as text, in the format in which others exchange this task's data."""
+        raise UserError(f"{self.name} has no text format to export its splits in")
+
+    breakdown: ClassVar[tuple[str, ...]] = ()
     """Metrics of kinds of examples, in one unit, that a figure shows side by side; none where there are no kinds."""
 
     draws_answers: ClassVar[bool] = False
@@ -117,8 +150,22 @@ class Task(ABC):
     draws: ClassVar[tuple[str, ...]] = ()
     """What an explanation must hold for ``draw``; nothing where the task draws none."""
 
+    def explained(self, regime: str) -> list[tuple[str, int]]:
+        """Return the test examples, by split and row, on which models show themselves.
+
+        Here the first of the middle and of the largest size of the first test (its first two, where all have one size),
+        and the first of the next harder test.
+        """
+        first, *others = self.regime(regime).tests
+        held = self.load(first).sizes
+        sizes = np.unique(held)
+        middle, largest = (int(np.argmax(held == size)) for size in (sizes[len(sizes) // 2], sizes[-1]))
+        chosen = [(first, middle), (first, largest if largest != middle else middle + 1)]
+        harder = [name for name in others if self.load(name).sizes.max() > sizes[-1]]
+        return chosen + [(name, 0) for name in harder[:1]]
+
     def draw(self, axis: "Axes", examples: Examples, row: int, explanation: Stored) -> None:
-        """Draw on ``axis`` what a model showed of itself on one example: what ``explain`` returned, no batch axis."""
+        """Draw on ``axis`` what a model showed of itself on one example: prediction and ``explain``, no batch axis."""
         raise NotImplementedError(f"{self.name} does not draw explanations")
 
     @property
@@ -149,11 +196,11 @@ class Task(ABC):
             raise unknown(f"regime of {self.name}", name, self.regimes)
         return self.regimes[name]
 
-    def budget(self, name: str) -> int:
-        """Return the training examples of a budget; a ``UserError`` lists the valid ones."""
+    def budget(self, name: str, regime: str = "") -> int:
+        """Return the training examples of a budget (in a regime, if named); a ``UserError`` lists the valid ones."""
         if name not in self.budgets:
             raise unknown(f"budget of {self.name}", name, self.budgets)
-        return self.budgets[name]
+        return self.regime_budgets.get(regime, {}).get(name, self.budgets[name])
 
     def split(self, name: str) -> AnySplit:
         """Return a split by name; a ``UserError`` lists the valid ones."""
@@ -170,6 +217,10 @@ class Task(ABC):
             raise UserError(f"split {name} of {self.name} is {kind}")
         return split
 
+    def make(self, split: Split) -> Examples:
+        """Return the examples of a bounded split; overridden where they are not made size by size."""
+        return load_split(self, split)
+
     @cached_property
     def _loaded(self) -> dict[str, Examples]:
         return {}
@@ -177,22 +228,35 @@ class Task(ABC):
     def load(self, name: str) -> Examples:
         """Return a bounded split, or the fingerprinted sample of a stream or variant, checked against its pin."""
         if name not in self._loaded:
-            examples = self._make(self.split(name))
             pinned = self.pinned["splits"].get(name)
-            found = fingerprint(examples)
-            if pinned is not None and pinned != found:
-                raise UserError(
-                    f"split {name} of {self.name} version {self.version} has fingerprint {found[:16]}, not the pinned "
-                    f"{pinned[:16]}: its data changed. Undo the change, or raise the task's version and run "
-                    f"`readhead fingerprint {self.name}`"
-                )
+            examples = kept_splits.read_kept(pinned) if pinned is not None else None
+            if examples is None or fingerprint(examples) != pinned:
+                examples = self._made(self.split(name), pinned)
             self._loaded[name] = examples
         return self._loaded[name]
 
-    def _make(self, split: AnySplit) -> Examples:
-        if isinstance(split, Stream):
-            return stream_sample(self, split)
-        return variant_sample(self, split) if isinstance(split, Variant) else load_split(self, split)
+    def _made(self, split: AnySplit, pinned: str | None) -> Examples:
+        """Return a split made anew, checked against its pinned fingerprint if it has one."""
+        start = time.perf_counter()
+        examples = self._sample(split) if isinstance(split, Stream | Variant) else self.make(split)
+        try:
+            self.family.check_examples(examples)
+        except UserError as error:
+            raise UserError(f"split {split.name} of {self.name}: {error}") from error
+        seconds = time.perf_counter() - start
+        found = fingerprint(examples)
+        if pinned is not None and pinned != found:
+            raise UserError(
+                f"split {split.name} of {self.name} version {self.version} has fingerprint {found[:16]}, not the "
+                f"pinned {pinned[:16]}: its data changed. Undo the change, or raise the task's version and run "
+                f"`readhead fingerprint {self.name}`"
+            )
+        if pinned is not None and seconds > kept_splits.KEEP_SECONDS:
+            kept_splits.keep(examples, pinned)
+        return examples
+
+    def _sample(self, split: Stream | Variant) -> Examples:
+        return stream_sample(self, split) if isinstance(split, Stream) else variant_sample(self, split)
 
     @property
     def fingerprint_path(self) -> Path:

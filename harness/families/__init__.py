@@ -2,11 +2,13 @@
 
 from harness.errors import unknown
 from harness.families.base import Batch, Examples, Family, Spec, Stored, TensorStruct
+from harness.families.pointing import POINTING
 from harness.families.scene import SCENE
+from harness.families.story import STORY
 from harness.families.tape import TAPE
 from harness.families.transduction import TRANSDUCTION
 
-FAMILIES: dict[str, Family] = {family.name: family for family in (TRANSDUCTION, TAPE, SCENE)}
+FAMILIES: dict[str, Family] = {family.name: family for family in (TRANSDUCTION, POINTING, TAPE, STORY, SCENE)}
 
 
 def get_family(name: str) -> Family:
@@ -16,4 +18,4 @@ def get_family(name: str) -> Family:
     return FAMILIES[name]
 
 
-__all__ = ["FAMILIES", "Batch", "Examples", "Family", "Spec", "Stored", "TensorStruct", "get_family"]
+__all__ = ["FAMILIES", "STORY", "Batch", "Examples", "Family", "Spec", "Stored", "TensorStruct", "get_family"]

@@ -23,7 +23,8 @@ class TensorStruct:
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
         """Return a copy with every tensor moved or cast as ``Tensor.to`` does."""
-        moved = {f.name: getattr(self, f.name).to(*args, **kwargs) for f in fields(self)}
+        given = {f.name: getattr(self, f.name) for f in fields(self)}
+        moved = {name: tensor.to(*args, **kwargs) for name, tensor in given.items() if tensor is not None}
         return replace(self, **moved)
 
     def __len__(self) -> int:
@@ -58,13 +59,13 @@ class Spec:
 
 @dataclass(frozen=True)
 class Examples:
-    """``n`` examples of a split as padded NumPy arrays, with the numeric size of each.
+    """``n`` examples of a split as padded NumPy arrays (or ``Ragged`` ones), with the numeric size of each.
 
     ``inputs`` and ``targets`` are keyed by the field names of the family's ``Inputs`` and ``Targets``; every array has
     the example axis first. ``sizes`` is ``(n,) int64``.
     """
 
-    inputs: dict[str, np.ndarray]
+    inputs: dict[str, Any]
     targets: dict[str, np.ndarray]
     sizes: np.ndarray
 
@@ -95,6 +96,9 @@ class Family(ABC):
     def trim(self, examples: Examples) -> Examples:
         """Return ``examples`` without the columns that are padding in every row."""
 
+    def check_examples(self, examples: Examples) -> None:  # noqa: B027
+        """Raise a ``UserError`` that names the first of ``examples`` that a task of this family may not hold."""
+
     @abstractmethod
     def store(self, prediction: Any, batch: Batch, spec: Any) -> Stored:
         """Return the canonical, quantised arrays of one batch's ``prediction``.
@@ -119,10 +123,13 @@ class Family(ABC):
 
     def batch(self, examples: Examples) -> Batch:
         """Return ``examples`` as tensors of their own, trimmed to the longest of them."""
-        trimmed = self.trim(examples)
+        return self.tensors(self.trim(examples))
+
+    def tensors(self, examples: Examples) -> Batch:
+        """Return ``examples`` as tensors of their own, with all their padding."""
         return Batch(
-            self.Inputs(**{name: torch.from_numpy(np.array(a)) for name, a in trimmed.inputs.items()}),
-            self.Targets(**{name: torch.from_numpy(np.array(a)) for name, a in trimmed.targets.items()}),
+            self.Inputs(**{name: torch.from_numpy(np.array(a)) for name, a in examples.inputs.items()}),
+            self.Targets(**{name: torch.from_numpy(np.array(a)) for name, a in examples.targets.items()}),
         )
 
     def concatenate(self, parts: Sequence[Examples]) -> Examples:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from harness.errors import CorruptBundleError, PredictionError
+from harness.errors import CorruptBundleError, PredictionError, UserError
 from harness.families.base import Batch, Examples, Family, Stored, TensorStruct, as_tensor
 from harness.families.base import Spec as BaseSpec
 
@@ -71,6 +71,21 @@ class Tape(Family):
             {name: array[:, :width] for name, array in examples.targets.items()},
             examples.sizes,
         )
+
+    def check_examples(self, examples: Examples) -> None:
+        """Require at least one step, one answer inside the tape and none outside, finite inputs, bits in [0,1]."""
+        length, answer, bits = examples.inputs["length"], examples.targets["answer"], examples.targets["bits"]
+        inside = np.arange(answer.shape[1]) < length[:, None]
+        found = {
+            "a tape of length 0; it has at least 1 step": length < 1,
+            "no answered step within its tape": ~(answer & inside).any(1),
+            "an answered step after the end of its tape": (answer & ~inside).any(1),
+            "an input that is not finite": ~np.isfinite(examples.inputs["inputs"]).all((1, 2)),
+            "a target bit outside [0, 1]": ~((bits >= 0) & (bits <= 1)).all((1, 2)),
+        }
+        for problem, rows in found.items():
+            if rows.any():
+                raise UserError(f"example {rows.argmax()} has {problem}")
 
     def store(self, prediction: Any, batch: Batch, spec: Any) -> Stored:
         """Return ``{"logits": (answered bits,) uint8}``: quantised log-odds at the answer steps."""

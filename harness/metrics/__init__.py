@@ -6,11 +6,11 @@ Scores over a split, over one size, over a bootstrap resample and over a pair of
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from harness.families.base import Examples, Stored
+from harness.families.base import Stored
 
 Direction = Literal["max", "min"]
 
@@ -28,17 +28,19 @@ class Metric:
     ``statistics(stored, examples) -> (n,k) float64`` gives each example's share; ``value`` maps sums ``(...,k)`` to
     scores ``(...)``, NaN where the metric is not defined. ``direction`` says which way is better (None: neither);
     ``solved`` is the threshold from which a run counts as having solved the task; ``bounds`` are the possible values.
+    ``from_stored``: the statistics need no ``Examples``, and get None where the task's data are not on the machine.
     """
 
     name: str
     title: str
     unit: str
     direction: Direction | None
-    statistics: Callable[[Stored, Examples], np.ndarray]
+    statistics: Callable[[Stored, Any], np.ndarray]
     value: Callable[[np.ndarray], np.ndarray] = ratio
     bounds: tuple[float, float] = (0.0, math.inf)
     solved: float | None = None
     signature: str = ""
+    from_stored: bool = False
 
     def score(self, statistics: np.ndarray) -> float:
         """Return the metric over rows of ``statistics (n,k)``; exactly rounded sums, so equal on every machine."""

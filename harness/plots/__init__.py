@@ -5,14 +5,14 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from harness.plots import answers, by_size, cost, explained, learning, parts, study
+from harness.plots import answers, breakdown, by_size, cost, explained, learning, study
 from harness.plots.style import plotting_versions, svg, themed
 from harness.standings import Board, Contest
 from harness.studies import Study
 
 FIGURES: dict[str, tuple[str, Callable[[Board, Contest], Figure]]] = {
     "size": ("score against size", by_size.draw),
-    "parts": ("score by kind of example", parts.draw),
+    "breakdown": ("score by kind of example", breakdown.draw),
     "learning": ("validation score against training examples", learning.draw),
     "cost": ("score against cost", cost.draw),
     "answers": ("one example and every row's answers", answers.draw),
@@ -28,7 +28,7 @@ STUDY = "study"
 def kinds(board: Board, contest: Contest) -> list[str]:
     """Return the kinds of figure that one table has."""
     has = {
-        "parts": contest.task.parts,
+        "breakdown": contest.task.breakdown,
         "answers": contest.task.draws_answers,
         "explained": explained.explaining(board, contest),
     }

@@ -7,6 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from harness.cells import size_range
 from harness.curves import Curve, curves
 from harness.groups import Group
 from harness.metrics import Metric
@@ -52,8 +53,7 @@ def _panel(
     axis: Axes, board: Board, contest: Contest, metric: Metric, lines: dict[tuple[str, str, str], Curve]
 ) -> Iterator[Curve]:
     """Draw one metric and yield what was drawn."""
-    sizes = contest.task.load(contest.test).sizes
-    axis.axvspan(float(sizes.min()), float(sizes.max()), color="#f2f2f2", zorder=0)
+    axis.axvspan(*size_range(contest.task, contest.test), color="#f2f2f2", zorder=0)
     for ranked in board.contests[contest]:
         if (line := lines.get((contest.budget, ranked.row, metric.name))) is not None:
             group = board.row(contest, ranked.row)

@@ -3,6 +3,7 @@
 import numpy as np
 from matplotlib.figure import Figure
 
+from harness.cells import size_range
 from harness.findings import lines_of
 from harness.plots.style import draw_curve, legend, panels, score_axis, style_of
 from harness.ranking import centre_of
@@ -18,8 +19,8 @@ def draw(board: Board, study: Study) -> Figure:
     figure, (axis,) = panels(1)
     places = study.places
     for place in places:
-        sizes = place.contest.task.load(place.contest.test).sizes
-        axis.axvspan(float(sizes.min()), float(sizes.max()), color="#000000", alpha=0.05, linewidth=0, zorder=0)
+        trained_on = size_range(place.contest.task, place.contest.test)
+        axis.axvspan(*trained_on, color="#000000", alpha=0.05, linewidth=0, zorder=0)
     lines = lines_of(study, board)
     for row, place, curve in lines:
         dashes = DASHES[(len(places) - 1 - places.index(place)) % len(DASHES)]

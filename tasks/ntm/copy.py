@@ -6,12 +6,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.random import RandomState
 
-from harness.families.base import Examples, Family, Stored
-from harness.families.tape import LOGIT_RANGE, TAPE, Spec, dequantise, quantise
+from harness.families.base import Examples, Stored
+from harness.families.tape import Spec
 from harness.metrics import Metric
 from harness.metrics.tape import tape_metrics
 from harness.splits import Role, Size, Split, Stream, draw_of_role
-from harness.task import Reference, Regime, Task
+from harness.task import Reference, Regime
+from tasks.ntm.suite import TapeTask, certain, store, tape
 
 BITS = 8
 TRAIN_LENGTHS = tuple(range(1, 21))
@@ -19,7 +20,7 @@ LADDER = {10: 50, 20: 50, 30: 50, 50: 50, 120: 20}
 """Sequences a length beyond the test split; fewer at 120, where each holds 960 bits."""
 
 
-class Copy(Task):
+class Copy(TapeTask):
     """Read bit vectors, then a delimiter, then write the vectors back while the input is silent.
 
     Example with 3 bits, length 2 (channels: bits, delimiter; one column a step, ``.`` is 0)::
@@ -39,7 +40,6 @@ class Copy(Task):
 
     name = "ntm/copy"
     version = 1
-    family: ClassVar[Family] = TAPE
     splits: ClassVar[tuple[Split | Stream, ...]] = (
         Stream("train", TRAIN_LENGTHS),
         Split("validation", "validation", TRAIN_LENGTHS, 10),
@@ -62,68 +62,28 @@ class Copy(Task):
 
     def generate(self, rng: RandomState, size: Size, count: int, role: Role) -> Examples:
         """Draw ``count`` sequences of ``size`` vectors; a tape has ``2·size + 1`` steps."""
-        assert isinstance(size, int)
+        length = self.natural(size)
 
         def draw(n: int) -> np.ndarray:
-            return rng.randint(0, 2, size=(n, size, BITS))
+            return rng.randint(0, 2, size=(n, length, BITS))
 
-        vectors = (draw(count) if size == 1 else draw_of_role(draw, count, role)).astype(np.float32)
-        steps = 2 * size + 1
+        vectors = draw(count) if length == 1 else draw_of_role(draw, count, role)
+        steps = 2 * length + 1
         inputs = np.zeros((count, steps, BITS + 1), np.float32)
-        inputs[:, :size, :BITS] = vectors
-        inputs[:, size, BITS] = 1
+        inputs[:, :length, :BITS] = vectors
+        inputs[:, length, BITS] = 1
         bits = np.zeros((count, steps, BITS), np.float32)
-        bits[:, size + 1 :] = vectors
-        answer = np.zeros((count, steps), bool)
-        answer[:, size + 1 :] = True
-        return Examples(
-            inputs={"inputs": inputs, "length": np.full(count, steps)},
-            targets={"bits": bits, "answer": answer},
-            sizes=np.full(count, size),
-        )
+        bits[:, length + 1 :] = vectors
+        return tape(inputs, bits, np.arange(steps) > length, length)
 
-    def references(self) -> dict[str, Reference]:
-        """An even guess, the last vector repeated with its best constant confidence, and the answer itself."""
-        return {
-            "random": Reference("even odds for every bit", "expected", _even),
-            "copy-last-symbol": Reference("the last vector, repeated", "none", _copy_last),
-            "oracle": Reference("the right answer, fully confident", "exact", _oracle),
-        }
-
-    def render(self, examples: Examples, row: int, stored: Stored | None = None) -> str:
-        """Show the tape with a column a step: input channels, target bits and answered bits."""
-        length = int(examples.inputs["length"][row])
-        answer = examples.targets["answer"][row, :length]
-        panels = {
-            "input": examples.inputs["inputs"][row, :length].T,
-            "target": examples.targets["bits"][row, :length].T,
-        }
-        if stored is not None:
-            written = np.zeros((length, BITS))
-            before = int(examples.targets["answer"][:row].sum()) * BITS
-            own = dequantise(stored["logits"][before : before + int(answer.sum()) * BITS])
-            written[answer] = own.reshape(-1, BITS) > 0
-            panels["answer"] = written.T
-        lines = []
-        for title, panel in panels.items():
-            for index, channel in enumerate(panel):
-                lines.append(f"{title if index == 0 else '':8}" + "".join("#" if v > 0.5 else "." for v in channel))
-        return "\n".join(lines)
-
-
-def _even(examples: Examples, rng: RandomState) -> Stored:
-    return {"logits": np.full(int(examples.targets["answer"].sum()) * BITS, 127, np.uint8)}
-
-
-def _oracle(examples: Examples, rng: RandomState) -> Stored:
-    bits = examples.targets["bits"][examples.targets["answer"]]
-    return {"logits": quantise((2 * bits - 1) * LOGIT_RANGE).reshape(-1)}
+    def heuristics(self) -> dict[str, Reference]:
+        """Return the last vector repeated with its best constant confidence."""
+        return {"copy-last-symbol": Reference("the last vector, repeated", "none", _copy_last)}
 
 
 def _copy_last(examples: Examples, rng: RandomState) -> Stored:
     """Certain of the last vector at its own place; an even guess at the others."""
-    steps = examples.targets["answer"].sum(1)
-    last = examples.inputs["inputs"][np.arange(len(examples)), steps - 1, :BITS]
+    rows, steps = np.arange(len(examples)), examples.targets["answer"].sum(1)
     logits = np.zeros(examples.targets["bits"].shape, np.float32)
-    logits[np.arange(len(examples)), examples.inputs["length"] - 1] = (2 * last - 1) * LOGIT_RANGE
-    return {"logits": quantise(logits[examples.targets["answer"]]).reshape(-1)}
+    logits[rows, examples.inputs["length"] - 1] = certain(examples.inputs["inputs"][rows, steps - 1, :BITS])
+    return store(logits, examples)

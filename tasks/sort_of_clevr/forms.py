@@ -22,7 +22,7 @@ class PixelForm(SortOfClevr):
         """Return the pictures ``(n,3,75,75)``."""
         return raster.paint(scenes)
 
-    def read(self, shown: np.ndarray) -> Scenes:
+    def recognise(self, shown: np.ndarray) -> Scenes:
         """Return the objects found in the pictures, in order of colour."""
         return raster.read(shown)
 
@@ -59,7 +59,7 @@ class StateForm(SortOfClevr):
         place = ((scenes.centre - MIDDLE) / (HIGHEST - MIDDLE)).astype(np.float32)
         return np.concatenate([colour, shape, place], axis=2)
 
-    def read(self, shown: np.ndarray) -> Scenes:
+    def recognise(self, shown: np.ndarray) -> Scenes:
         """Return the objects in the order in which they are listed."""
         colour, shape, place = np.split(shown, [len(COLOURS), len(COLOURS) + len(SHAPES)], axis=2)
         centre = (place * (HIGHEST - MIDDLE)).round().astype(np.int64) + MIDDLE

@@ -86,7 +86,7 @@ class SortOfClevr(Task):
     }
     metrics: ClassVar[tuple[Metric, ...]] = _metrics()
     plotted: ClassVar[tuple[str, ...]] = ("relational", "non_relational")
-    parts: ClassVar[tuple[str, ...]] = (*SUBTYPES[RELATIONAL], *SUBTYPES[NON_RELATIONAL])
+    breakdown: ClassVar[tuple[str, ...]] = (*SUBTYPES[RELATIONAL], *SUBTYPES[NON_RELATIONAL])
     budgets: ClassVar[Mapping[str, int]] = {"smoke": 64, "demo": 9_800, "standard": 49_000, "paper": 196_000}
     size_name: ClassVar[str] = "objects in the scene"
     image: ClassVar[tuple[int, int] | None]
@@ -97,7 +97,7 @@ class SortOfClevr(Task):
         """Return what a model sees of the scenes, scene axis first."""
 
     @abstractmethod
-    def read(self, shown: np.ndarray) -> Scenes:
+    def recognise(self, shown: np.ndarray) -> Scenes:
         """Return the scenes that ``show`` would show so, all of equally many objects, in any order of objects."""
 
     @abstractmethod
@@ -151,7 +151,7 @@ class SortOfClevr(Task):
         }
 
     def _oracle(self, examples: Examples, rng: RandomState) -> Stored:
-        scenes = self.read(examples.inputs["scene"])
+        scenes = self.recognise(examples.inputs["scene"])
         colour, kind, subtype = decode(examples.inputs["question"])  # (n,Q) each
         asked = (scenes.colour[:, None] == colour[..., None]).argmax(2)
         answer = answers(scenes)[np.arange(len(scenes))[:, None], asked, kind, subtype]
@@ -159,7 +159,7 @@ class SortOfClevr(Task):
 
     def render(self, examples: Examples, row: int, stored: Stored | None = None) -> str:
         """Show the scene in letters (capitals are squares), its objects, and question, answer and prediction a line."""
-        scene = self.read(examples.inputs["scene"][row : row + 1])
+        scene = self.recognise(examples.inputs["scene"][row : row + 1])
         objects = [
             f"{COLOURS[colour]} {SHAPES[shape]} at {tuple(centre.tolist())}"
             for centre, colour, shape in zip(scene.centre[0], scene.colour[0], scene.shape[0], strict=True)
@@ -177,7 +177,7 @@ class SortOfClevr(Task):
 
     def draw_answers(self, axis: "Axes", examples: Examples, row: int, answers: Mapping[str, Stored]) -> None:
         """Draw the scene and, beside it, every question with its answer and what each row answered, in red if wrong."""
-        scene = self.read(examples.inputs["scene"][row : row + 1])
+        scene = self.recognise(examples.inputs["scene"][row : row + 1])
         question, answer = examples.inputs["question"][row], examples.targets["answer"][row]
         asked = np.flatnonzero(answer != BLANK)
         right = [ANSWERS[answer[q]] for q in asked]
@@ -192,7 +192,7 @@ class SortOfClevr(Task):
 
     def draw(self, axis: "Axes", examples: Examples, row: int, explanation: Stored) -> None:
         """Draw the scene, its first question about the closest with its answers, and the pairs that mattered for it."""
-        scene = self.read(examples.inputs["scene"][row : row + 1])
+        scene = self.recognise(examples.inputs["scene"][row : row + 1])
         question, answer = examples.inputs["question"][row], examples.targets["answer"][row]
         chosen = int(np.argmax(of_kind(question, RELATIONAL) + of_kind(question, RELATIONAL, CLOSEST).astype(int)))
         said = ANSWERS[int(explanation["answers"][chosen])]

@@ -4,7 +4,8 @@ from typing import Any
 
 import torch
 
-from harness.families import Batch, tape, transduction
+from harness.families import Batch, pointing, tape, transduction
+from harness.families.pointing import STOP
 from harness.families.transduction import EOS, PAD
 
 SOURCES = [[4, 5, 6, 7, 8, 9], [10, 11], [9, 4, 12]]
@@ -39,6 +40,18 @@ def tape_batch(lengths: list[int], extra: int = 0) -> Batch:
         answer[row, length + 1 : 2 * length + 1] = True
     length = torch.tensor([2 * length + 1 for length in lengths])
     return Batch(tape.Inputs(tapes, length), tape.Targets(bits, answer))
+
+
+def point_batch(lengths: list[int], extra: int = 0, answers: list[list[int]] | None = None) -> Batch:
+    """Sets of 2-D points, each a function of its length alone, answered by all positions from the last to the first."""
+    width = max(lengths) + extra
+    elements = torch.zeros(len(lengths), width, 2)
+    answers = [list(range(length))[::-1] for length in lengths] if answers is None else answers
+    indices = torch.full((len(lengths), max(map(len, answers)) + 1 + extra), STOP)
+    for row, (length, answer) in enumerate(zip(lengths, answers, strict=True)):
+        elements[row, :length] = torch.rand(length, 2, generator=torch.Generator().manual_seed(length))
+        indices[row, : len(answer)] = torch.tensor(answer)
+    return Batch(pointing.Inputs(elements, torch.tensor(lengths)), pointing.Targets(indices))
 
 
 def gradients(model: torch.nn.Module, loss: torch.Tensor) -> dict[str, Any]:

@@ -108,6 +108,35 @@ def test_a_broken_transduction_model_is_told_what_it_breaks(report, name, title,
     assert detail in lines[title].detail
 
 
+def test_a_story_model_that_keeps_the_contract_passes(report):
+    lines = report("Sound", "babi/qa1", "story_models")
+    assert broken(lines) == set()
+    assert list(lines) == list(CHECKS)
+    assert lines["prediction"].detail == "answer (4,), rank (4,), unread (4,)"
+
+
+@pytest.mark.parametrize(
+    ("name", "title", "detail"),
+    [
+        ("SeesPads", "loss under padding", "alone and"),
+        ("SaysTooMuch", "family contract", "did not read the oldest sentences of a story, but changing them moved"),
+        ("TooMany", "prediction", "scores of shape (4, 7); expected (B,A) = (4, 6)"),
+        ("NanScores", "prediction", "NaN or infinite scores"),
+    ],
+)
+def test_a_broken_story_model_is_told_what_it_breaks(report, name, title, detail):
+    lines = report(name, "babi/qa1", "story_models")
+    assert title in broken(lines)
+    assert detail in lines[title].detail
+
+
+def test_a_few_tasks_stand_for_a_suite_of_many_alike(models):
+    lines = list(check(f"{models}/story_models.py:Sound"))
+    story = {line.task for line in lines if line.name != "applies"}
+    assert story == {"babi/joint:1k", "babi/qa1:1k", "babi/qa3:1k"}
+    assert not [line for line in lines if line.task.startswith(("babi/qa2", "babi-official"))]
+
+
 def test_a_task_of_another_family_does_not_apply(report):
     lines = report("Sound", "seq2seq/copy")
     assert list(lines.values()) == [
@@ -133,6 +162,12 @@ def test_a_model_says_where_it_does_not_run(report):
     assert lines["supports"].passed is None
     assert lines["supports"].detail == "does not run on test-50 (memory of 40), test-120 (memory of 40)"
     assert "supports" not in report("Sound")
+
+
+def test_a_size_of_several_numbers_is_judged_as_it_is_scored(report):
+    """By the size of its examples: (10, 20) of ntm/repeat-copy is a tape of 212 steps."""
+    detail = report("Small", "ntm/repeat-copy")["supports"].detail
+    assert detail.split(", ")[-2:] == ["test-10x20 (memory of 40)", "test-20x10 (memory of 40)"]
 
 
 def test_every_task_of_the_family_is_checked(models):

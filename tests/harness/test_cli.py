@@ -1,5 +1,6 @@
 """Every command, and every kind of bad input: one clear line, the right exit code, nothing half-written."""
 
+import re
 import resource
 import subprocess
 import sys
@@ -339,3 +340,28 @@ def test_help_is_fast():
     code = f"import sys, harness.cli; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_export_prints_a_split_in_the_format_of_its_field(readhead):
+    code, out, err = readhead("export", "babi/qa4", "validation-1k")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert len(lines) == 300  # two statements and a question each
+    assert re.fullmatch(r"1 The \w+ is \w+ of the \w+\.", lines[0])
+    assert re.fullmatch(r"3 What is .*\?\t\w+\t[12]", lines[2])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["seq2seq/copy", "test"], "seq2seq/copy has no text format to export its splits in"),
+        (["babi/qa4", "tests"], "unknown split of babi/qa4 'tests'. Did you mean 'test'?"),
+        (["seq2seq/copy", "train"], "split train of seq2seq/copy is a training stream and has no end"),
+        (["babi/qa21", "test"], "unknown task 'babi/qa21'. Did you mean 'babi/qa2"),
+    ],
+)
+def test_what_cannot_be_exported_is_told(readhead, arguments, message):
+    code, out, err = readhead("export", *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1

@@ -13,6 +13,7 @@ from harness.families import FAMILIES, TAPE, TRANSDUCTION, get_family, tape, tra
 from harness.families.base import Batch, Examples, pad_concatenate
 from harness.families.tape import LOGIT_RANGE, dequantise, quantise
 from harness.families.transduction import BOS, EOS, PAD, UNKNOWN, canonical_tokens
+from harness.registry import get_task
 
 SPEC = transduction.Spec(
     max_train_size=5, max_test_size=9, source_vocabulary=20, target_vocabulary=20, output_slope=1.5, output_offset=2
@@ -451,3 +452,41 @@ def test_pads_are_put_at_the_end_of_every_axis_but_the_first():
     assert (joined[1:, :3, :1] == 1).all()
     assert (joined == 1).sum() == 6 + 6
     assert (joined == -1).sum() == 27 - 12
+
+
+@pytest.mark.parametrize(
+    ("field", "at", "value", "problem"),
+    [
+        ("length", 2, 0, "example 2 has a tape of length 0; it has at least 1 step"),
+        ("length", 1, 1, "example 1 has no answered step within its tape"),
+        ("length", 1, 3, "example 1 has an answered step after the end of its tape"),
+        ("inputs", (1, 0, 0), np.nan, "example 1 has an input that is not finite"),
+        ("inputs", (0, 0, 0), np.inf, "example 0 has an input that is not finite"),
+        ("bits", (2, 5, 1), 1.5, r"example 2 has a target bit outside \[0, 1\]"),
+        ("bits", (2, 5, 1), -1e-6, r"example 2 has a target bit outside \[0, 1\]"),
+        ("bits", (0, 1, 0), np.nan, r"example 0 has a target bit outside \[0, 1\]"),
+    ],
+)
+def test_tapes_that_no_task_may_hold_are_refused(field, at, value, problem):
+    examples = tapes([2, 4, 6])
+    TAPE.check_examples(examples)
+    side = examples.inputs if field in examples.inputs else examples.targets
+    side[field] = side[field].copy()
+    side[field][at] = value
+    with pytest.raises(UserError, match=problem):
+        TAPE.check_examples(examples)
+
+
+def test_a_task_that_holds_such_a_tape_is_refused_by_its_split():
+    class Faulty(type(get_task("ntm/copy"))):
+        """Doubles its bits."""
+
+        name = "toy/doubled"
+
+        def generate(self, rng, size, count, role):
+            examples = super().generate(rng, size, count, role)
+            examples.targets["bits"] *= 2
+            return examples
+
+    with pytest.raises(UserError, match=r"split test of toy/doubled: example 0 has a target bit outside \[0, 1\]"):
+        Faulty().load("test")

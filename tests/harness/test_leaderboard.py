@@ -404,6 +404,16 @@ def test_the_page_shows_what_it_must(results, tmp_path):
     assert all(len(block.split("|")) > 10 for block in header)
 
 
+def test_a_test_of_the_ladder_is_called_by_its_label(results, tmp_path, no_figures):
+    """Where its size says little: length 10 twenty times is a tape of 212 steps."""
+    line = {"task": "ntm/repeat-copy", "split": "test-10x20", "value": 7}
+    bundles.write_trained(results, "ntm/repeat-copy", "tape-lstm", 0, 0.08, "standard")
+    write_board(results, tmp_path / "board.md", published_file(tmp_path, line))
+    text = (tmp_path / "board.md").read_text()
+    assert "| at 10x20 | at 20x10 |" in text
+    assert "| 7.00 at 10x20<sup>" in text
+
+
 def test_an_empty_results_folder_makes_an_empty_board(results, tmp_path):
     results.mkdir()
     written = write_board(results, tmp_path / "board.md", [])

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from harness.errors import UserError
+from harness.families import FAMILIES
 from harness.families.tape import Spec
 from harness.model import applies, build, check_class, get_model, unsupported
 from harness.registry import model_names
@@ -96,7 +97,7 @@ def test_what_is_no_model_is_refused(model, message):
 @pytest.mark.parametrize(
     ("attributes", "message"),
     [
-        ({"families": None}, "must have a class attribute families, a tuple of: transduction, tape"),
+        ({"families": None}, f"must have a class attribute families, a tuple of: {', '.join(FAMILIES)}"),
         ({"families": ()}, "must have a class attribute families"),
         ({"families": ["tape"]}, "must have a class attribute families, a tuple"),
         ({"families": "tape"}, "must have a class attribute families, a tuple"),

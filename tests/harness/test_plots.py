@@ -220,7 +220,7 @@ def test_drawing_leaves_the_users_settings_alone(board, contest, tmp_path):
 def scenes(tmp_path_factory) -> Board:
     """Two rows of a task with kinds of questions."""
     task = get_task("sort-of-clevr/state")
-    results = tmp_path_factory.mktemp("parts") / "results"
+    results = tmp_path_factory.mktemp("breakdown") / "results"
     bundles.write_references(results, task.name)
     for seed, damage in ((0, 0.1), (1, 0.2)):
         bundles.write_trained(results, task.name, "cnn-mlp", seed, damage, "standard")
@@ -233,15 +233,15 @@ def scenes(tmp_path_factory) -> Board:
 
 def test_the_score_by_kind_is_drawn_with_what_chance_gives(scenes):
     (contest,) = scenes.contests
-    assert {"parts", "answers"} <= set(kinds(scenes, contest))
+    assert {"breakdown", "answers"} <= set(kinds(scenes, contest))
     with themed():
-        figure = FIGURES["parts"][1](scenes, contest)
+        figure = FIGURES["breakdown"][1](scenes, contest)
     (axis,) = figure.axes
     assert [t.get_text() for t in axis.get_xticklabels()] == ["closest", "furthest", "count", "shape", "left", "top"]
     drawn = lines(figure)
     assert set(drawn) == {"cnn-mlp", "relation-network", "lost (1/1 failed)", "majority", "oracle"}
     own = scenes.scores[(scenes.scores["row"] == "cnn-mlp") & (scenes.scores["split"] == "test")]
-    expected = own.set_index("metric")["mean"].loc[list(contest.task.parts)]
+    expected = own.set_index("metric")["mean"].loc[list(contest.task.breakdown)]
     assert drawn["cnn-mlp"].get_ydata() == pytest.approx(expected.to_numpy())
     assert drawn["majority"].get_ydata()[6:8] == pytest.approx([0.31, 0.31], abs=0.02)  # counts
     assert crosses(figure, "lost") == pytest.approx(drawn["lost (1/1 failed)"].get_xdata())
@@ -257,4 +257,4 @@ def test_one_example_is_shown_with_every_rows_answers(scenes):
 
 
 def test_a_task_without_kinds_has_no_such_figures(board, contest):
-    assert not {"parts", "answers"} & set(kinds(board, contest))
+    assert not {"breakdown", "answers"} & set(kinds(board, contest))

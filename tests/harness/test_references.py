@@ -76,16 +76,19 @@ def test_random_answers_differ_between_splits(results):
 def test_nothing_beats_an_exact_bound(name):
     task = get_task(name)
     rng = np.random.RandomState(0)
-    for regime in task.regimes.values():
-        for split in regime.tests:
-            examples = task.load(split)
-            scores = {
-                row: task.score(reference.predict(examples, rng), examples)[task.headline.name]
-                for row, reference in task.references().items()
-            }
-            for row, reference in task.references().items():
-                if reference.bound == "exact":
-                    assert not any(task.headline.better(score, scores[row]) for score in scores.values())
+    tested = {split for regime in task.regimes if not task.missing(regime) for split in task.regime(regime).tests}
+    if not tested:
+        pytest.skip(str(task.missing(next(iter(task.regimes)))))
+    references = task.references()
+    for split in sorted(tested):
+        examples = task.load(split)
+        scores = {
+            row: task.score(reference.predict(examples, rng), examples)[task.headline.name]
+            for row, reference in references.items()
+        }
+        for row, reference in references.items():
+            if reference.bound == "exact":
+                assert not any(task.headline.better(score, scores[row]) for score in scores.values())
 
 
 def test_a_reference_that_answers_nonsense_is_refused(tmp_path):

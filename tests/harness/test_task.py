@@ -218,19 +218,29 @@ def test_every_task_declares_what_the_board_needs(name):
         assert task.bounded(regime.validation).role == "validation"
         assert all(task.bounded(test).role == "test" for test in regime.tests)
         ladder = [task.bounded(test).ladder for test in regime.tests]
-        assert ladder[0] is None
+        own = task.bounded(regime.tests[0])
+        assert ladder[0] is None or own.sizes == task.split(regime.train).sizes  # another regime's ladder has it, too
         rungs = [size for size in ladder if size is not None]
-        assert len(set(rungs)) == len(rungs) > 0
+        assert len(set(rungs)) == len(rungs)
+        beside = [task.bounded(test) for test, size in zip(regime.tests, ladder, strict=True) if size is None]
+        assert all(split.sizes == own.sizes for split in beside)  # more of the regime's own distribution
         assert all(task.split(other).role == "train" for other in regime.also)
-    assert "exact" in {reference.bound for reference in task.references().values()}
+    assert "exact" in {reference.bound for reference in task.references().values()} or task.suite == "babi-official"
     assert type(task).__doc__
+
+
+UNPINNED = {"babi-official/qa3": ["en-10k"], "babi-official/joint": ["en-10k"]}
+"""Where a file of the release could not be had when the others were pinned."""
 
 
 @pytest.mark.parametrize("name", task_names())
 def test_every_task_pins_the_fingerprint_of_every_split(name):
     task = get_task(name)
-    used = {split for r in task.regimes.values() for split in r.names}
-    assert set(task.pinned["splits"]) == used
-    assert set(task.pinned["overlap"]) == set(task.regimes)
-    for split in used:
-        task.load(split)
+    assert set(task.pinned["overlap"]) == set(task.regimes) - set(UNPINNED.get(name, ()))
+    for regime, splits in task.regimes.items():
+        used = set(splits.names)
+        if regime in task.pinned["overlap"]:
+            assert used <= set(task.pinned["splits"])
+        if task.missing(regime) is None:
+            for split in used:
+                task.load(split)

@@ -251,6 +251,17 @@ class Small(Sound):
         return "memory of 40" if size > 40 else None
 
 
+class Shows(Small):
+    """Two heads on 128 locations, that write forwards from 120 on and read it again; and it declines long tapes."""
+
+    def explain(self, inputs):
+        steps = torch.arange(inputs.inputs.shape[1])
+        focus = F.one_hot((120 + steps) % 128, 128).float()  # (T,N)
+        weights = torch.stack([focus, torch.full_like(focus, 1 / 128)], dim=1)  # (T,H,N)
+        batch = weights.expand(len(inputs), -1, -1, -1)
+        return {"read": 0.8 * batch, "write": batch, "reads": batch[..., :20], "adds": -batch[..., :20]}
+
+
 class WrongFamily(Sound):
     """A tape model that claims to be another."""
 

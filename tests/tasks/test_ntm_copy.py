@@ -7,6 +7,7 @@ import pytest
 import torch
 from numpy.random import RandomState
 
+from harness.errors import UserError
 from harness.families.tape import LOGIT_RANGE, quantise
 from harness.registry import get_task
 from harness.splits import Split, generator, load_block, partition
@@ -54,6 +55,12 @@ def test_the_tapes_layout(task, size):
     assert (bits[~answer] == 0).all()
     assert set(np.unique(tape)) == {0, 1}
     assert (tape.dtype, bits.dtype, answer.dtype) == (np.float32, np.float32, bool)
+
+
+@pytest.mark.parametrize("size", [0, -1, (2, 3), 1.5])
+def test_a_sequence_without_vectors_is_refused(task, size):
+    with pytest.raises(UserError, match=r"size .* of ntm/copy is not valid: a whole number of at least 1"):
+        task.generate(RandomState(0), size, 4, "validation")
 
 
 def test_bits_are_fair_and_independent(task):

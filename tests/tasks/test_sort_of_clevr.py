@@ -297,7 +297,7 @@ def test_no_answer_is_wrong_in_any_split():
     for name, split in [("sort-of-clevr/state", "test-200"), *((n, s) for n, s in CROWDED_AND_PAIRED)]:
         task = get_task(name)
         examples = task.load(split).take(slice(0, 60))
-        shown = task.read(examples.inputs["scene"])
+        shown = task.recognise(examples.inputs["scene"])
         colour, kind, subtype = decode(examples.inputs["question"])
         for row in range(len(examples)):
             objects = np.column_stack([shown.centre[row], shown.colour[row], shown.shape[row]]).tolist()
@@ -323,7 +323,7 @@ def test_both_forms_show_the_same_scenes_and_questions(pixels, state):
         assert np.array_equal(seen.inputs["question"], told.inputs["question"])
         assert np.array_equal(seen.targets["answer"], told.targets["answer"])
         few = slice(0, 40)
-        assert same(pixels.read(seen.inputs["scene"][few]), state.read(told.inputs["scene"][few]))
+        assert same(pixels.recognise(seen.inputs["scene"][few]), state.recognise(told.inputs["scene"][few]))
 
 
 def test_a_state_by_hand():
@@ -350,7 +350,7 @@ def test_sizes_of_the_splits():
 def test_no_scene_occurs_twice(name):
     task = get_task(name)
     names = [split.name for split in task.splits if isinstance(split, Split)]
-    scenes = [by_colour(task.read(task.load(split).inputs["scene"])) for split in names]
+    scenes = [by_colour(task.recognise(task.load(split).inputs["scene"])) for split in names]
     keys = [row.tobytes() for s in scenes for row in np.concatenate([s.centre, s.shape[..., None]], 2).astype(np.uint8)]
     assert len(set(keys)) == len(keys)
 
@@ -359,7 +359,7 @@ def test_no_scene_occurs_twice(name):
 def test_crowds_are_of_two_colours_and_the_questions_about_the_others(objects):
     task = get_task("sort-of-clevr/state")
     examples = task.load(f"test-{objects}")
-    shown = task.read(examples.inputs["scene"])
+    shown = task.recognise(examples.inputs["scene"])
     held = (shown.colour[..., None] == np.arange(6)).sum(1)  # (n,6)
     assert (np.sort(held, axis=1) == [1, 1, 1, 1, objects // 2 - 2, objects // 2 - 2]).all()
     colour, _, _ = decode(examples.inputs["question"])
@@ -382,7 +382,7 @@ def test_unseen_pairs_occur_in_the_ladder_alone(name):
     task = get_task(name)
     limit = None if name.startswith("sort-of-clevr/state") else 100
     for split, unseen in (("train", 0), ("validation", 0), ("test", 0), ("test-2", 2), ("test-4", 4)):
-        shown = task.read(task.load(split).inputs["scene"][:limit])
+        shown = task.recognise(task.load(split).inputs["scene"][:limit])
         held_out = [(shown.colour == COLOURS.index(c)) & (shown.shape == s) for c, s in UNSEEN.items()]
         assert (np.any(held_out, axis=0).sum(1) == unseen).all()
         assert (task.load(split).sizes == unseen).all()
@@ -445,7 +445,7 @@ def test_turned_scenes_have_the_answers_of_what_they_show(name, turns):
     assert np.array_equal(
         task.references()["oracle"].predict(turned, RandomState(0))["answers"], turned.targets["answer"]
     )
-    before, after = task.read(examples.inputs["scene"]), task.read(turned.inputs["scene"])
+    before, after = task.recognise(examples.inputs["scene"]), task.recognise(turned.inputs["scene"])
     centre = before.centre[..., ::-1] if turns[0] else before.centre
     centre = np.where(np.array(turns[1:], bool), 74 - centre, centre)
     assert same(Scenes(centre, before.colour, before.shape), after)
@@ -575,7 +575,7 @@ def test_pair_relevance_is_drawn_over_the_picture(name):
     (image,) = axis.get_images()
     assert image.get_array().shape == (75, 75, 3)
     strongest = np.unravel_index(np.abs(explanation["pairs"][chosen]).argmax(), (objects, objects))
-    places = task.places(task.read(examples.inputs["scene"][1:2]), explanation)[list(strongest)]
+    places = task.places(task.recognise(examples.inputs["scene"][1:2]), explanation)[list(strongest)]
     first = axis.get_lines()[0].get_xydata()
     assert sorted(map(tuple, first[:, ::-1])) == sorted({tuple(p) for p in places.astype(float)})
     assert len(axis.get_lines()) == 8

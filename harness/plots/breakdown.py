@@ -1,4 +1,4 @@
-"""The score by kind of example: what a task's metrics of its parts say, side by side, with the references as marks."""
+"""The score by kind of example: what a task's metrics of its kinds say, side by side, with the references as marks."""
 
 from typing import Any
 
@@ -11,14 +11,14 @@ from harness.results import REFERENCE_BUDGET
 from harness.standings import Board, Contest
 
 SPREAD = 0.7
-"""Share of a part's place that its rows take."""
+"""Share of a kind's place that its rows take."""
 
 
 def draw(board: Board, contest: Contest) -> Figure:
-    """Return the figure: a place a part, in it a mark a row with its interval, and a line a reference across it."""
+    """Return the figure: a place a kind, in it a mark a row with its interval, and a line a reference across it."""
     figure, (axis,) = panels(1)
     task = contest.task
-    metrics = [task.metric(name) for name in task.parts]
+    metrics = [task.metric(name) for name in task.breakdown]
     places = np.arange(len(metrics))
     groups = [group for ranked in board.contests[contest] if (group := board.row(contest, ranked.row)) is not None]
     values = [np.empty(0)]

@@ -1,0 +1,1 @@
+"""Suite ``geometry``: answers that are positions in the input."""
