@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from baselines.beam import valid_beam_size
 from baselines.index_seq2seq import fixed_vocabulary, word_slots
-from baselines.lstm_recurrence import LSTM
+from baselines.lstm_recurrence import LSTM, valid_precision
 from baselines.optimisation import adam
 from baselines.pointer_scores import pointer_scores
 from baselines.pointing import allowed_slots, point, slot_loss, taken_slots, target_slots
@@ -45,7 +45,8 @@ class IndexAttention(pl.LightningModule):
 
     The softmax of the answer is over a fixed vocabulary of V positions, the largest size in training, and the stop.
     Positions beyond an example's own size are not allowed, nor, in permutations, those that have been named.
-    Deviations: Adam instead of SGD; forget gates begin at 1; the width of E is not in the paper.
+    Deviations: Adam instead of SGD; forget gates begin at 1, input weights in ±1/√D; the width of
+    E is not in the paper.
     """
 
     families = ("pointing",)
@@ -58,12 +59,13 @@ class IndexAttention(pl.LightningModule):
         hidden: int = 256,
         embedding: int = 64,
         beam_size: int = 1,
+        precision: str = "fp32",
         learning_rate: float = 1e-3,
         warm_up: float = 0.0,
         decay_from: float = 0.3,
     ):
         super().__init__()
-        self.spec, self.beam_size = spec, valid_beam_size(beam_size)
+        self.spec, self.beam_size, self.precision = spec, valid_beam_size(beam_size), valid_precision(precision)
         self.learning_rate, self.warm_up, self.decay_from = learning_rate, warm_up, decay_from
         self.vocabulary = spec.max_train_size  # V; word V is the stop, and what the decoder is fed at first
         self.encoder = LSTM(spec.dimensions, hidden)
@@ -78,10 +80,15 @@ class IndexAttention(pl.LightningModule):
         """Return the reason why sets beyond the training sizes cannot be answered."""
         return fixed_vocabulary(spec, size)
 
+    @property
+    def half(self) -> bool:
+        """Whether products are in bfloat16 now: in training, where ``precision`` asks for it."""
+        return self.precision == "bf16" and self.training
+
     def encode(self, inputs: Inputs) -> tuple[Memory, State]:
         """Return what the decoder reads, and its first state; it has read nothing."""
         allowed = allowed_slots(inputs, self.spec)
-        e, (h, c) = self.encoder.read(inputs.elements, inputs.length)  # (B,N,n), (B,n) each
+        e, (h, c) = self.encoder.read(inputs.elements, inputs.length, self.half)  # (B,N,n), (B,n) each
         return Memory(e, self.W_1(e), allowed), State(h, c, torch.zeros_like(h))
 
     def attend(self, d: Tensor, memory: Memory) -> Tensor:
@@ -93,7 +100,7 @@ class IndexAttention(pl.LightningModule):
     def advance(self, word: Tensor, state: State, memory: Memory) -> tuple[Tensor, State, Tensor]:
         """Return ``[d, d'] (R,2n)``, the next state and the attention ``(R,N)`` after the words ``word (R,)``."""
         fed = torch.cat([self.E(word), state.read], dim=1)
-        h, c = (each[0] for each in self.decoder(fed[None], state.h, state.c))
+        h, c = (each[0] for each in self.decoder(fed[None], state.h, state.c, self.half))
         a = self.attend(h, memory)
         read = torch.bmm(a.view(len(memory.e), -1, a.shape[1]), memory.e).flatten(0, 1)
         return torch.cat([h, read], dim=1), State(h, c, read), a

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from baselines.beam import valid_beam_size
-from baselines.lstm_recurrence import LSTM
+from baselines.lstm_recurrence import LSTM, valid_precision
 from baselines.optimisation import adam
 from baselines.pointing import allowed_slots, point, slot_loss, taken_slots, target_slots
 from baselines.sequences import shifted_right
@@ -40,7 +40,8 @@ class IndexSeq2Seq(pl.LightningModule):
 
     V is the largest size in training: there is no word for a position beyond it. Positions beyond an example's own size
     are not allowed, nor, in permutations, those that have been named; so it can do nothing that a Pointer Network can
-    not. Deviations: Adam instead of SGD; forget gates begin at 1; the width of E is not in the paper.
+    not. Deviations: Adam instead of SGD; forget gates begin at 1, input weights in ±1/√D; the width of E is not in the
+    paper.
     """
 
     families = ("pointing",)
@@ -53,12 +54,13 @@ class IndexSeq2Seq(pl.LightningModule):
         hidden: int = 256,
         embedding: int = 64,
         beam_size: int = 1,
+        precision: str = "fp32",
         learning_rate: float = 1e-3,
         warm_up: float = 0.0,
         decay_from: float = 0.3,
     ):
         super().__init__()
-        self.spec, self.beam_size = spec, valid_beam_size(beam_size)
+        self.spec, self.beam_size, self.precision = spec, valid_beam_size(beam_size), valid_precision(precision)
         self.learning_rate, self.warm_up, self.decay_from = learning_rate, warm_up, decay_from
         self.vocabulary = spec.max_train_size  # V; word V is the stop, and what the decoder is fed at first
         self.encoder = LSTM(spec.dimensions, hidden)
@@ -71,10 +73,15 @@ class IndexSeq2Seq(pl.LightningModule):
         """Return the reason why sets beyond the training sizes cannot be answered."""
         return fixed_vocabulary(spec, size)
 
+    @property
+    def half(self) -> bool:
+        """Whether products are in bfloat16 now: in training, where ``precision`` asks for it."""
+        return self.precision == "bf16" and self.training
+
     def encode(self, inputs: Inputs) -> tuple[Tensor, State]:
         """Return which slots may be chosen, ``(B,N+1)``, and the decoder's first state."""
         allowed = allowed_slots(inputs, self.spec)
-        _, state = self.encoder.read(inputs.elements, inputs.length)
+        _, state = self.encoder.read(inputs.elements, inputs.length, self.half)
         return allowed, state
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
@@ -83,7 +90,7 @@ class IndexSeq2Seq(pl.LightningModule):
         slots = allowed.shape[1]
         target, there = target_slots(batch.targets.indices, slots, self.spec)  # (B,M)
         fed = self.E(shifted_right(target, self.vocabulary))  # (B,M,m)
-        d, _ = self.decoder(fed.transpose(0, 1), h, c)  # (M,B,n)
+        d, _ = self.decoder(fed.transpose(0, 1), h, c, self.half)  # (M,B,n)
         scores = word_slots(self.W_o(d.transpose(0, 1)), slots) + allowed[:, None]  # (B,M,N+1)
         if self.spec.permutation:
             scores = scores + taken_slots(target, there, slots)

@@ -10,6 +10,15 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+PRECISIONS = ("fp32", "bf16")
+
+
+def valid_precision(precision: str) -> str:
+    """Return ``precision``; a ``ValueError`` says what it may be."""
+    if precision not in PRECISIONS:
+        raise ValueError(f"precision = {precision!r} is not valid: one of {', '.join(PRECISIONS)}")
+    return precision
+
 
 class LSTM(nn.Module):
     """One LSTM layer (Hochreiter, Schmidhuber 1997, with a forget gate)::
@@ -18,15 +27,16 @@ class LSTM(nn.Module):
         g = tanh(W_x x_t + W_h h_{t-1} + b)
         c_t = f∘c_{t-1} + i∘g,    h_t = o∘tanh(c_t)
 
-    The blocks of the weights have the order i, f, o, g. Weights are uniform in ±``scale``, biases 0, but that of the
-    forget gate 1. A sequence may be padded behind: what comes later changes no earlier state.
+    The blocks of the weights have the order i, f, o, g. W_h is uniform in ±0.08, W_x in ±1/√m for m inputs: with ±0.08
+    a state hardly depends on the two coordinates of a point. Biases are 0, but that of the forget gate is 1. A sequence
+    may be padded behind: what comes later changes no earlier state.
     """
 
-    def __init__(self, inputs: int, hidden: int, scale: float = 0.08):
+    def __init__(self, inputs: int, hidden: int):
         super().__init__()
         self.hidden = hidden
-        self.W_x = nn.Parameter(torch.empty(inputs, 4 * hidden).uniform_(-scale, scale))
-        self.W_h = nn.Parameter(torch.empty(hidden, 4 * hidden).uniform_(-scale, scale))
+        self.W_x = nn.Parameter(torch.empty(inputs, 4 * hidden).uniform_(-(inputs**-0.5), inputs**-0.5))
+        self.W_h = nn.Parameter(torch.empty(hidden, 4 * hidden).uniform_(-0.08, 0.08))
         self.b = nn.Parameter(torch.zeros(4 * hidden).index_fill(0, torch.arange(hidden, 2 * hidden), 1.0))
 
     def forward(self, x: Tensor, h: Tensor, c: Tensor, half: bool = False) -> tuple[Tensor, Tensor]:

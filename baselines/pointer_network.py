@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from baselines.beam import valid_beam_size
-from baselines.lstm_recurrence import LSTM
+from baselines.lstm_recurrence import LSTM, valid_precision
 from baselines.optimisation import adam
 from baselines.pointer_scores import pointer_scores
 from baselines.pointing import allowed_slots, point, previous_elements, slot_loss, taken_slots, target_slots
@@ -17,8 +17,6 @@ from harness.families.pointing import Inputs, Prediction, Spec
 
 State = tuple[Tensor, Tensor]
 """State and cell of the decoder, ``(B,n)`` each."""
-
-PRECISIONS = ("fp32", "bf16")
 
 
 class Memory(NamedTuple):
@@ -47,18 +45,19 @@ class PointerNetwork(pl.LightningModule):
     named again, in training (by the right answer so far) as in search. Search is greedy or by beam; a beam keeps the
     most probable answers a step.
 
-    From "Order Matters": ``glimpses`` (§4.1) are attention steps before pointing, each of which adds what it reads to
+    From "Order Matters" (§4): ``glimpses`` are attention steps before pointing, each of which adds what it reads to
     the query: q ← q + W_g Σ_j softmax_j(v_g · tanh(W_3 e_j + W_4 q)) e_j, from q = d_i on. With ``process_steps`` the
-    encoder is the *read* and *process* blocks (§3.1, equations 3–7), which do not see the order of the elements: e_j is
+    encoder is the *read* and *process* blocks, which do not see the order of the elements: e_j is
     a small network of the element alone, and an LSTM without inputs takes so many steps of reading them all::
 
         q_t = LSTM(q*_{t-1}),  r_t = Σ_j softmax_j(e_j · q_t) e_j,  q*_t = [q_t, r_t]
 
     The decoder begins with the last q*, through a linear map; with 0 steps it begins with zeros.
 
-    Deviations: Adam instead of SGD at 1.0 without momentum; forget gates begin at 1; how a glimpse enters the query,
-    the width of the read block (one hidden layer of ReLU), and how q* becomes a state of the decoder are not in the
-    paper. ``precision`` bf16 trains with products of states and weights in bfloat16, elements and attention in float32;
+    Deviations: Adam instead of SGD at 1.0 without momentum; forget gates begin at 1, input weights in ±1/√D instead of
+    ±0.08, with which hulls were not begun to be learned after 200,000 sets; how a glimpse enters the query, the width
+    of the read block (one hidden layer of ReLU), and how q* becomes a state of the decoder are not in the paper.
+    ``precision`` bf16 trains with products of states and weights in bfloat16, elements and attention in float32;
     evaluation is in float32 always.
     """
 
@@ -79,12 +78,10 @@ class PointerNetwork(pl.LightningModule):
         decay_from: float = 0.3,
     ):
         super().__init__()
-        if precision not in PRECISIONS:
-            raise ValueError(f"precision = {precision!r} is not valid: one of {', '.join(PRECISIONS)}")
         if glimpses < 0 or (process_steps is not None and process_steps < 0):
             raise ValueError(f"glimpses = {glimpses}, process_steps = {process_steps}: neither can be negative")
         self.spec, self.hidden, self.beam_size = spec, hidden, valid_beam_size(beam_size)
-        self.glimpses, self.process_steps, self.precision = glimpses, process_steps, precision
+        self.glimpses, self.process_steps, self.precision = glimpses, process_steps, valid_precision(precision)
         self.learning_rate, self.warm_up, self.decay_from = learning_rate, warm_up, decay_from
         if process_steps is None:
             self.encoder = LSTM(spec.dimensions, hidden)

@@ -54,7 +54,7 @@ class PointingTransformer(pl.LightningModule):
         *,
         width: int = 128,
         heads: int = 4,
-        encoder_layers: int = 3,
+        encoder_layers: int = 2,
         decoder_layers: int = 2,
         beam_size: int = 1,
         learning_rate: float = 1e-3,

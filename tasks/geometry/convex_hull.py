@@ -67,7 +67,7 @@ class ConvexHull(Task):
     budgets: ClassVar[Mapping[str, int]] = {
         "smoke": 1_024,
         "demo": 65_536,
-        "standard": 1_572_864,
+        "standard": 2_097_152,
         "paper": 10_485_760,
     }
     size_name = "points"

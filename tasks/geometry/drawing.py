@@ -34,7 +34,7 @@ def _answer(indices: np.ndarray) -> str:
 def polygons(axis: "Axes", examples: Examples, row: int, explanation: Stored) -> None:
     """Draw points, the target grey and the answer blue, both closed; beside them the pointer, a line a step."""
     axis.set_axis_off()
-    plane, heat = axis.inset_axes((0.0, 0.0, 0.55, 1.0)), axis.inset_axes((0.68, 0.12, 0.32, 0.8))
+    plane, heat = axis.inset_axes((0.0, 0.0, 0.54, 1.0)), axis.inset_axes((0.74, 0.12, 0.26, 0.8))
     elements = examples.inputs["elements"][row, : int(examples.inputs["length"][row])]
     target, answer = examples.targets["indices"][row], explanation["indices"].astype(np.int64)
     for indices, colour, width in ((target, TRUTH, 4.0), (answer, ANSWER, 1.0)):

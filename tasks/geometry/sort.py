@@ -36,7 +36,7 @@ class Sort(Task):
     Numbers are drawn evenly from [0,1), as multiples of 2^-24. Sets of 5, 10 or 15 numbers, or of 5 to 20 with the size
     of a batch drawn evenly; tests up to 50. Headline: the share of sets that are wholly sorted.
 
-    Source: Vinyals, Bengio, Kudlur 2016 ("Order Matters: Sequence to Sequence for Sets"), §4.1: sets of 5, 10 and 15,
+    Source: Vinyals, Bengio, Kudlur 2016 ("Order Matters: Sequence to Sequence for Sets"), §4: sets of 5, 10 and 15,
     10,000 iterations.
     """
 

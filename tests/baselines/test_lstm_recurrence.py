@@ -122,8 +122,9 @@ def test_half_precision_is_near_and_sees_inputs_in_full():
 
 
 def test_initial_weights():
-    lstm = LSTM(2, 64)
+    lstm = LSTM(4, 64)
     assert lstm.W_h.abs().max() <= 0.08 < lstm.W_h.abs().max() + 0.001
+    assert lstm.W_x.abs().max() <= 0.5 < lstm.W_x.abs().max() + 0.01
     assert torch.equal(lstm.b, torch.cat([torch.zeros(64), torch.ones(64), torch.zeros(128)]))
 
 

@@ -5,14 +5,17 @@ from itertools import permutations
 import numpy as np
 import pytest
 from numpy.random import RandomState
+from typer.testing import CliRunner
 
+from harness import listing
+from harness.cli import app
 from harness.errors import UserError
 from harness.families.pointing import GRID, STOP, on_grid
 from harness.metrics.pointing import is_permutation
 from harness.metrics.tours import tour_lengths
 from harness.registry import get_task
 from harness.splits import Split, generator, load_block
-from harness.verify import prove
+from harness.verify import Proof, prove
 from tasks.geometry import optima
 from tasks.geometry.heuristics import greedy_edge, nearest_neighbour
 from tasks.geometry.local_search import improve, local_search, whole_distances
@@ -343,3 +346,20 @@ def test_an_example_as_text(task):
     assert shown[0].startswith("input   0 (0.")
     assert shown[-2] == "target  " + " ".join(map(str, examples.targets["indices"][0]))
     assert shown[-1] == "answer  0 1"
+
+
+def test_prove_on_the_command_line(monkeypatch, capsys):
+    """Exit code 0 if all is proven, 2 and the example's name if not; bundles are verified all the same."""
+    found = [Proof("geometry/tsp", "test-5", 500, ()), Proof("geometry/tsp", "test-10", 500, ("example 3: too long",))]
+    monkeypatch.setattr("harness.api.verify", lambda path: iter(()))
+    monkeypatch.setattr("harness.api.prove", lambda: iter(found[:1]))
+    assert CliRunner().invoke(app, ["verify", "results", "--prove"]).exit_code == 0
+    monkeypatch.setattr("harness.api.prove", lambda: iter(found))
+    assert CliRunner().invoke(app, ["verify", "results", "--prove"]).exit_code == 2
+    assert CliRunner().invoke(app, ["verify", "results"]).exit_code == 0
+    capsys.readouterr()
+    assert not listing.proofs(found)
+    said = capsys.readouterr().out + capsys.readouterr().err
+    assert "test-5: 500 of 500 targets proven" in said
+    assert "test-10: 499 of 500 targets proven" in said
+    assert "failed: example 3: too long" in said
