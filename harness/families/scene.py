@@ -88,6 +88,23 @@ class Scene(Family):
             examples.sizes,
         )
 
+    def check_examples(self, examples: Examples) -> None:
+        """Require scenes of bytes or of finite numbers, questions of zeros and ones, and an answer exactly where asked."""
+        scene, question, answer = examples.inputs["scene"], examples.inputs["question"], examples.targets["answer"]
+        pixels = scene.ndim == 4
+        if scene.dtype != (np.uint8 if pixels else np.float32):
+            kind, wanted = ("pixels", "uint8") if pixels else ("states", "float32")
+            raise UserError(f"scenes of {kind} are {wanted}, not {scene.dtype}")
+        found = {
+            "a state that is not finite": np.zeros(len(scene), bool) if pixels else ~np.isfinite(scene).all((1, 2)),
+            "a question bit that is neither 0 nor 1": ~((question == 0) | (question == 1)).all((1, 2)),
+            "an answer without a question": ((answer != BLANK) & ~question.any(2)).any(1),
+            "a question without an answer": ((answer == BLANK) & question.any(2)).any(1),
+        }
+        for problem, rows in found.items():
+            if rows.any():
+                raise UserError(f"example {rows.argmax()} has {problem}")
+
     def store(self, prediction: Any, batch: Batch, spec: Any) -> Stored:
         """Return ``{"answers": (n,Q) uint8}``; NaN in the scores of a question that is asked is refused."""
         scores = as_tensor(prediction, Prediction, "scores")

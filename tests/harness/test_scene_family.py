@@ -123,6 +123,37 @@ def test_stored_answers_that_cannot_be_scored_are_corrupt(answers):
     SCENE.check_stored({"answers": np.zeros((2, 3), np.uint8)}, examples)
 
 
+# What is refused of a task
+
+
+def test_examples_of_a_task_pass():
+    SCENE.check_examples(states([2, 5], asked=[3, 1]))
+    SCENE.check_examples(pictures(2))
+
+
+@pytest.mark.parametrize(
+    ("side", "field", "place", "value", "message"),
+    [
+        ("inputs", "scene", (1, 0, 2), np.nan, "example 1 has a state that is not finite"),
+        ("inputs", "question", (0, 2, 1), 0.5, "example 0 has a question bit that is neither 0 nor 1"),
+        ("inputs", "question", (1, 1), 0, "example 1 has an answer without a question"),
+        ("targets", "answer", (1, 0), BLANK, "example 1 has a question without an answer"),
+    ],
+)
+def test_examples_that_break_the_contract_are_named(side, field, place, value, message):
+    examples = states([2, 5], asked=[3, 2])
+    getattr(examples, side)[field][place] = value
+    with pytest.raises(UserError, match=message):
+        SCENE.check_examples(examples)
+
+
+@pytest.mark.parametrize(("made", "wanted"), [(states([2]), "states are float32"), (pictures(1), "pixels are uint8")])
+def test_scenes_of_another_type_are_refused(made, wanted):
+    other = dataclasses.replace(made, inputs={**made.inputs, "scene": made.inputs["scene"].astype(np.float64)})
+    with pytest.raises(UserError, match=f"scenes of {wanted}, not float64"):
+        SCENE.check_examples(other)
+
+
 # What is refused of inputs
 
 
