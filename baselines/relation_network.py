@@ -27,10 +27,10 @@ class RelationNetwork(pl.LightningModule):
     A picture is seen once for all its questions, and few scenes at a time go forward and back (``pieces``).
 
     Deviations: the widths of the small public form are the default (the paper: conv 32, 64, 128, 256; g four times
-    2000; f 2000, 1000, 500, 100); the sum is divided by the N of training, a constant, which keeps it near the size of
-    one term; matrices are drawn by He et al. 2015; with ``precision: bf16`` training computes g in bfloat16 (f and all
-    evaluation stay in float32). In a phase called ``self-pairs`` only the N pairs of an object with itself
-    are summed: a start with questions about one object, after which those about pairs are learned much sooner.
+    2000; f 2000, 1000, 500, 100); the sum is divided by the N of training, a constant, so that f is not handed numbers
+    of hundreds at the start; matrices are drawn by He et al. 2015; with ``precision: bf16`` training computes g in
+    bfloat16 (f and all evaluation stay in float32). In a phase called ``self-pairs`` only the N pairs of an object with
+    itself are summed: a start with questions about one object, after which those about pairs are learned much sooner.
     """
 
     families = ("scene",)

@@ -89,7 +89,7 @@ class Scene(Family):
         )
 
     def check_examples(self, examples: Examples) -> None:
-        """Require scenes of bytes or of finite numbers, questions of zeros and ones, and an answer exactly where asked."""
+        """Require scenes of bytes or finite numbers, questions of zeros and ones, and an answer exactly where asked."""
         scene, question, answer = examples.inputs["scene"], examples.inputs["question"], examples.targets["answer"]
         pixels = scene.ndim == 4
         if scene.dtype != (np.uint8 if pixels else np.float32):
