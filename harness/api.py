@@ -11,7 +11,6 @@ They raise ``harness.errors.ReadheadError`` where the command would print one li
 """
 
 import json
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,15 +18,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from harness import checkpoints as checkpoint_store
+from harness import exchange, reproduction
+from harness.cells import COMPETING
 from harness.check import Check
 from harness.check import check as check
-from harness.errors import RunFailedError, UserError, unknown
-from harness.execution import execute
+from harness.errors import UserError, unknown
+from harness.exchange import STREAMED
 from harness.listing import models, rows, runs, show, tasks
 from harness.plan import Plan, make_plan
-from harness.records import Reproduction, Score
+from harness.records import Run, Score
 from harness.registry import get_task, match_tasks
-from harness.results import REFERENCE_BUDGET, add_reproduction, read_arrays, read_run
+from harness.reproduction import Outcome, rows_to_reproduce
+from harness.results import REFERENCE_BUDGET, read_arrays, read_run
 from harness.scaffold import new as new
 from harness.sweep import Done, run_all
 from harness.task import Task, overlap
@@ -95,8 +97,8 @@ def load(folder: Path | str) -> "pl.LightningModule":
     from harness.model import build, get_model
 
     run = read_run(Path(folder))
-    if run.kind == "reference":
-        raise UserError(f"{folder} is a reference; there is no model to load")
+    if run.kind not in COMPETING:
+        raise UserError(f"{folder} is of kind {run.kind}; there is no model to load")
     path = checkpoint_store.Checkpoints(run.identity).weights
     if not path.exists():
         command = f"readhead run {run.identity.row} --task {run.identity.task} --seeds {run.identity.seed} --force"
@@ -110,7 +112,7 @@ def load(folder: Path | str) -> "pl.LightningModule":
     return model.eval()
 
 
-def score(folder: Path | str, path: Path | str) -> list[Score]:
+def evaluate(folder: Path | str, path: Path | str) -> list[Score]:
     """Score the trained model of a bundle on a file in the format that its task's data was released in.
 
     Returns the scores over the whole file, then by size where there are several; nothing is stored. ``UserError`` names
@@ -132,7 +134,7 @@ def score(folder: Path | str, path: Path | str) -> list[Score]:
         return score_split(task, path.name, predict(model, task, spec, examples), examples)
 
 
-def export(task: str, split: str, path: Path | str | None = None) -> str:
+def export_text(task: str, split: str, path: Path | str | None = None) -> str:
     """Return a bounded split as text, in the format that the task's data was released in; write it to ``path``, too.
 
     ``UserError`` if the task has no such format, or the file cannot be written.
@@ -145,6 +147,37 @@ def export(task: str, split: str, path: Path | str | None = None) -> str:
         except OSError as error:
             raise UserError(f"{path} cannot be written: {error.strerror}") from error
     return text
+
+
+def export_data(
+    task: str, *, regime: str | None = None, out: Path | str | None = None, form: str = "npz", training: int = STREAMED
+) -> Iterator[Path]:
+    """Write a regime's splits (the first regime's by default) below ``out`` and yield each file.
+
+    ``out`` is ``data/<suite>-<task>`` by default. See ``harness.exchange.export_data``.
+    """
+    found = get_task(task)
+    folder = Path("data", found.name.replace("/", "-")) if out is None else Path(out)
+    yield from exchange.export_data(found, _regime(found, regime), folder, form, training)
+
+
+def score(
+    task: str,
+    predictions: Path | str,
+    row: str,
+    *,
+    regime: str | None = None,
+    seed: int = 0,
+    title: str = "",
+    results: Path = RESULTS,
+) -> tuple[Path, Run]:
+    """Score predictions that were made elsewhere and return their bundle of kind ``external``, and its run.
+
+    ``predictions`` is an npz keyed ``<split>/<field of Prediction>``; see ``harness.exchange.score_predictions``.
+    """
+    found = get_task(task)
+    name = _regime(found, regime)
+    return exchange.score_predictions(found, name, Path(predictions), row, results, seed=seed, title=title)
 
 
 def prove(task: str = "*") -> Iterator[Proof]:
@@ -202,7 +235,7 @@ def compare(
     from harness.statistics import compare as paired
 
     found = get_task(task)
-    name = regime if regime is not None else next(iter(found.regimes))
+    name = _regime(found, regime)
     measure = found.headline if metric is None else found.metric(metric)
     statistics = []
     for row in (a, b):
@@ -234,50 +267,27 @@ def compare(
 
 
 def reproduce(
-    row: str,
-    task: str,
+    row: str = "*",
+    task: str = "*",
     *,
     regime: str | None = None,
     budget: str = "standard",
-    seed: int = 0,
+    seeds: int = 1,
+    workers: int = 1,
     results: Path = RESULTS,
-) -> Reproduction:
-    """Train one seed of a stored row again and record in the row's bundles that today's code gives its numbers.
+) -> Iterator[Outcome]:
+    """Train the first ``seeds`` of the stored rows that two globs name again, and yield what came of each row.
 
-    They agree if the predictions are equal, or, as on another processor, if the headline on the first test lies within
-    the t interval of the stored seeds. Raises ``RunFailedError`` if it does not, ``UserError`` if there is no such run.
+    *reproduced*: the predictions are equal, or the headline on the first test lies where a new seed is to be expected
+    by the stored ones; it is recorded in the row's bundles. *drift*: outside, but not by more than chance may do now
+    and then. *failed*: neither. *not run*: today's code or data are others. Raises ``UserError`` if no row is named.
     """
-    from harness.statistics import t_interval
+    yield from reproduction.reproduce(rows_to_reproduce(results, row, task, regime, budget), results, seeds, workers)
 
-    found = get_task(task)
-    name = regime if regime is not None else next(iter(found.regimes))
-    folders = find_row(results, found, name, row, budget)
-    stored = {run.identity.seed: (run, folder) for folder in folders if (run := read_run(folder))}
-    if seed not in stored:
-        raise unknown(f"seed of {row} on {found.name}:{name}", seed, stored)
-    old, _ = stored[seed]
-    (planned,) = make_plan(row, task, name, budget, [seed]).runs
-    if planned.identity != old.identity:
-        raise UserError(f"{old.identity.label} has another identity today (recipe, version or data); run it anew")
-    with tempfile.TemporaryDirectory() as scratch:
-        _, new = execute(planned, Path(scratch), force=True, mlflow=False)
-        exact = new.files["predictions.npz"] == old.files["predictions.npz"]
-    metric, split = found.headline, found.regime(name).tests[0]
-    values = [value for run, _ in stored.values() if (value := run.score(split, metric.name)) is not None]
-    value = new.score(split, metric.name)
-    low, high = t_interval(np.array(values), metric.bounds)
-    if not exact and not (value is not None and low <= value <= high):
-        raise RunFailedError(
-            f"{old.identity.label} is not reproduced: {metric.title} was {old.score(split, metric.name)}, is {value}; "
-            f"the stored seeds span {low:.4g} to {high:.4g}"
-        )
-    origin = new.provenance
-    record = Reproduction(
-        seed=seed, source_hash=origin.source_hash, commit=origin.commit, exact=exact, finished=origin.finished
-    )
-    for other in folders:
-        add_reproduction(results, other, record)
-    return record
+
+def _regime(task: Task, regime: str | None) -> str:
+    """Return a regime's name; the task's first by default."""
+    return next(iter(task.regimes)) if regime is None else regime
 
 
 def _budget(task: Task, row: str, budget: str) -> str:
@@ -289,11 +299,14 @@ __all__ = [
     "Check",
     "Done",
     "Finding",
+    "Outcome",
     "Plan",
     "Proof",
     "check",
     "compare",
-    "export",
+    "evaluate",
+    "export_data",
+    "export_text",
     "fingerprint",
     "leaderboard",
     "load",

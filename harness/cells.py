@@ -285,7 +285,7 @@ def require_bounds(groups: Sequence[Group]) -> None:
         if group.first.bound == "exact" and group.task is not None:
             exact.setdefault(group.key[:2], []).append(group.first)
     for group in groups:
-        if group.task is None or group.first.kind not in COMPETING:
+        if group.task is None or group.first.kind == "reference":
             continue
         for bound in exact.get(group.key[:2], []):
             limits = {(score.split, score.size): score.values for score in bound.scores}

@@ -19,6 +19,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+data = typer.Typer(help="Write a task's data as files.", no_args_is_help=True)
+app.add_typer(data, name="data")
+
 Results = Annotated[Path, typer.Option("--results", help="Folder of bundles, tables and plots.")]
 TaskGlob = Annotated[str, typer.Option("--task", help="A task, or a glob such as 'seq2seq/*'.")]
 Regime = Annotated[str | None, typer.Option("--regime", help="One regime of the task; all by default.")]
@@ -133,18 +136,50 @@ def verify(
 
 
 @app.command()
-def score(
+def evaluate(
     bundle: Annotated[Path, typer.Argument(help="The bundle of a trained run, whose weights are in the cache.")],
     file: Annotated[Path, typer.Argument(help="Examples in the format that the task's data was released in.")],
 ) -> None:
     """Score a trained model on a file, e.g. one that a paper's authors released."""
     from harness import api, listing
 
-    listing.scores(api.score(bundle, file))
+    listing.scores(api.evaluate(bundle, file))
 
 
 @app.command()
-def export(
+def score(
+    task: Annotated[str, typer.Argument(help="The task.")],
+    predictions: Annotated[Path, typer.Argument(help="An npz of predictions, as task.json of the export says.")],
+    row: Annotated[str, typer.Option("--row", help="What the row is called on the board, e.g. my-jax-model.")],
+    regime: Regime = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of the run that predicted.")] = 0,
+    title: Annotated[str, typer.Option("--title", help="The row's title; its name by default.")] = "",
+    results: Results = Path("results"),
+) -> None:
+    """Score predictions that were made elsewhere, on exported data; the board shows them without a rank."""
+    from harness import api, listing
+
+    folder, run = api.score(task, predictions, row, regime=regime, seed=seed, title=title, results=results)
+    listing.scores(run.scores)
+    listing.written([folder])
+
+
+@data.command("export")
+def data_export(
+    task: Annotated[str, typer.Argument(help="The task.")],
+    regime: Regime = None,
+    out: Annotated[Path | None, typer.Option("--out", help="The folder; data/TASK by default.")] = None,
+    form: Annotated[str, typer.Option("--format", help="npz (padded arrays) or jsonl (lines, no padding).")] = "npz",
+    training: Annotated[int, typer.Option("--training", help="Examples of an unbounded training stream.")] = 10_240,
+) -> None:
+    """Write a task's splits for models trained elsewhere; the targets of the tests lie in files of their own."""
+    from harness import api, listing
+
+    listing.written(api.export_data(task, regime=regime, out=out, form=form, training=training))
+
+
+@data.command("text")
+def data_text(
     task: Annotated[str, typer.Argument(help="The task.")],
     split: Annotated[str, typer.Argument(help="One of its validation or test splits.")],
     file: Annotated[Path | None, typer.Argument(help="The file to write; the text is printed without one.")] = None,
@@ -152,7 +187,7 @@ def export(
     """Write a split as text, in the format that the task's data was released in."""
     from harness import api, listing
 
-    text = api.export(task, split, file)
+    text = api.export_text(task, split, file)
     if file is None:
         typer.echo(text, nl=False)
     else:
@@ -198,18 +233,26 @@ def compare(
 
 @app.command()
 def reproduce(
-    row: Annotated[str, typer.Argument(help="A row.")],
-    task: Annotated[str, typer.Option("--task", help="The task.")],
+    row: Annotated[str, typer.Argument(help="A row, or a glob of rows.")] = "*",
+    task: TaskGlob = "*",
     regime: Regime = None,
     budget: Budget = "standard",
-    seed: Annotated[int, typer.Option("--seed", help="Which stored seed to train again.")] = 0,
+    seeds: Annotated[int, typer.Option("--seeds", min=0, help="How many of a row's stored seeds to train again.")] = 1,
+    workers: Annotated[int, typer.Option("--workers", min=1, help="Runs side by side, one thread each.")] = 1,
     results: Results = Path("results"),
 ) -> None:
-    """Train one seed again and compare; clears the mark "stale" of a row whose source moved on."""
-    from harness import api
+    """Train stored rows again: reproduced, drift or failed, with the published numbers beside. 0 seeds: only those."""
+    from harness import listing, reproduction
 
-    record = api.reproduce(row, task, regime=regime, budget=budget, seed=seed, results=results)
-    typer.echo("reproduced: " + ("predictions are identical" if record.exact else "within the interval of the seeds"))
+    groups = reproduction.rows_to_reproduce(results, row, task, regime, budget)
+    listing.expected(groups, seeds, workers)
+    outcomes = []
+    for outcome in reproduction.reproduce(groups, results, seeds, workers):
+        listing.reproduced(outcome)
+        outcomes.append(outcome)
+    listing.verdicts(groups, outcomes)
+    if any(outcome.verdict == "failed" for outcome in outcomes):
+        raise typer.Exit(1)
 
 
 @app.command()

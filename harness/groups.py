@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from harness.errors import UserError
-from harness.records import Run, canonical_json
+from harness.records import SELF_REPORTED, Run, canonical_json
 from harness.registry import get_task
 from harness.results import find_bundles, read_run, runs_folder
 from harness.task import Task
@@ -25,6 +25,7 @@ RUN_DTYPES = {
     "row": TEXT,
     "title": TEXT,
     "kind": TEXT,
+    "origin": TEXT,
     "bound": TEXT,
     "budget": TEXT,
     "seed": WHOLE,
@@ -52,7 +53,10 @@ RUN_DTYPES = {
     "finished": TEXT,
     "bundle": TEXT,
 }
-"""Columns of ``runs.csv``, one line a bundle; ``stale`` and ``departs_from_budget`` are empty where they are not so."""
+"""Columns of ``runs.csv``, one line a bundle; ``origin`` as in ``Run``.
+
+``stale`` and ``departs_from_budget`` are empty where they are not so.
+"""
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,11 @@ class Group:
         """Task, regime, budget and row."""
         identity = self.first.identity
         return identity.task, identity.regime, identity.budget, identity.row
+
+    @property
+    def self_reported(self) -> bool:
+        """Whether these are numbers of a stranger that nobody has made again here; such a row has no rank."""
+        return any(member.run.origin == SELF_REPORTED for member in self.members)
 
     @property
     def doubt(self) -> str | None:
@@ -169,6 +178,7 @@ def _run_line(member: Member) -> dict[str, object]:
         "row": identity.row,
         "title": run.title,
         "kind": run.kind,
+        "origin": run.origin,
         "bound": run.bound or "",
         "budget": identity.budget,
         "seed": identity.seed,

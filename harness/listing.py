@@ -1,6 +1,7 @@
 """What commands print: tables on a terminal, plain aligned lines in a pipe."""
 
 import inspect
+import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,14 @@ from harness.check import Check
 from harness.checkpoints import interrupted
 from harness.execution import existing
 from harness.forecast import forecast as estimate
+from harness.groups import Group
 from harness.plan import Plan
 from harness.progress import console
+from harness.published import read_published
 from harness.recipe import get_recipe, recipe_paths
 from harness.records import Run, Score
 from harness.registry import get_task, load_model_class, model_names, task_names
+from harness.reproduction import Against, Outcome, against_published, expected_seconds
 from harness.results import find_bundles, read_run
 from harness.splits import AnySplit, Split, Variant
 from harness.sweep import Done
@@ -258,3 +262,52 @@ def comparisons(a: str, b: str, found: Rows) -> None:
         {key: f"{value:.4g}" if isinstance(value, float) else value for key, value in row.items()} for row in found
     )
     table(f"{a} minus {b}", shown)
+
+
+def expected(groups: Sequence[Group], seeds: int, workers: int) -> None:
+    """Print how long reproducing rows takes."""
+    runs = sum(len(group.members[:seeds]) for group in groups)
+    minutes = expected_seconds(groups, seeds) / 60 / min(workers, max(runs, 1))
+    console.print(f"{runs} runs of {len(groups)} rows to train again: about {minutes:.1f} minutes by the stored runs")
+
+
+def reproduced(outcome: Outcome) -> None:
+    """Print what came of one row's new runs."""
+    task, regime, budget, row = outcome.group.key
+    reason = f": {escape(outcome.reason)}" if outcome.reason else ""
+    console.print(f"{outcome.verdict}: {escape(row)} on {task}:{regime}, {budget}{reason}")
+
+
+def verdicts(groups: Sequence[Group], outcomes: Sequence[Outcome]) -> None:
+    """Print a table of what was run again, then one of the published numbers that can be held against these rows."""
+    table("rows trained again", (_outcome_line(outcome) for outcome in outcomes))
+    published = read_published()
+    table(
+        "published numbers of kind 'exact'",
+        (_against_line(group, against) for group in groups for against in against_published(group, published)),
+    )
+
+
+def _outcome_line(outcome: Outcome) -> dict[str, str]:
+    task, regime, _, row = outcome.group.key
+    expected = "" if math.isnan(outcome.low) else f"{outcome.low:.4g} to {outcome.high:.4g}"
+    return {
+        "row": row,
+        "task": f"{task}:{regime}",
+        "headline": outcome.group.task.headline.title if outcome.group.task is not None else "",
+        "expected": expected,
+        "again": ", ".join(f"{value:.4g}" for value in outcome.values),
+        "verdict": outcome.verdict,
+    }
+
+
+def _against_line(group: Group, against: Against) -> dict[str, str]:
+    task, regime, _, row = group.key
+    return {
+        "row": row,
+        "task": f"{task}:{regime}",
+        "what": f"{against.metric.title} on {against.split}",
+        "published": f"{against.value:.4g}, {against.source}",
+        "ours": f"{against.ours:.4g} ({against.low:.4g} to {against.high:.4g})",
+        "verdict": against.verdict,
+    }

@@ -11,7 +11,6 @@ from harness.model import applies, build, get_model
 from harness.recipe import Recipe, match_recipes, override
 from harness.records import Identity
 from harness.registry import match_tasks
-from harness.results import REFERENCE_BUDGET
 from harness.task import Task
 
 
@@ -47,8 +46,8 @@ def identify(task: Task, regime: str, recipe: Recipe, budget: str, seed: int) ->
     )
 
 
-def reference_identity(task: Task, regime: str, row: str) -> Identity:
-    """Return the identity of a reference: nothing is trained, so most of it is empty."""
+def untrained_identity(task: Task, regime: str, row: str, budget: str, seed: int = 0) -> Identity:
+    """Return the identity of a row for which nothing is trained here, so most of it is empty."""
     values: dict[str, Any] = {"model": "", "model_version": 0, "hyperparameters": {}, "training": {}}
     return Identity(
         task=task.name,
@@ -56,9 +55,9 @@ def reference_identity(task: Task, regime: str, row: str) -> Identity:
         regime=regime,
         fingerprint=combined_fingerprint(task, regime),
         row=row,
-        budget=REFERENCE_BUDGET,
+        budget=budget,
         examples=0,
-        seed=0,
+        seed=seed,
         **values,
     )
 

@@ -51,18 +51,21 @@ def rank_rows(cells: Sequence[Any], task: Task, groups: Mapping[str, Group]) -> 
     """Return the places of one table's rows, best first.
 
     ``cells`` are its headline cells on the first test, one a row; ``groups`` hold the runs of the rows that have
-    predictions here. Rows are ordered by the task's ``rule``, those with a failed seed behind all others; rows without
-    a score come last, without a rank. A row shares the leader's rank if nothing tells them apart: neither has a failed
-    seed, or both have; their solved rates are equal where these rank; and the bootstrap interval of the difference
-    includes 0.
+    predictions here. Rows are ordered by the task's ``rule``, those with a failed seed behind all others. Then come,
+    without a rank, self-reported rows in the same order, and last the rows without a score. A row shares the leader's
+    rank if nothing tells them apart: neither has a failed seed, or both have; their solved rates are equal where these
+    rank; and the bootstrap interval of the difference includes 0.
     """
     named = sorted(cells, key=lambda cell: cell.row)
-    scored = sorted((cell for cell in named if not math.isnan(cell.mean)), key=lambda cell: _order(cell, task))
-    rest = [Ranked(cell.row, None) for cell in named if math.isnan(cell.mean)]
+    ordered = sorted((cell for cell in named if not math.isnan(cell.mean)), key=lambda cell: _order(cell, task))
+    claimed = [cell for cell in ordered if cell.row in groups and groups[cell.row].self_reported]
+    scored = [cell for cell in ordered if cell not in claimed]
+    scoreless = [Ranked(cell.row, None) for cell in named if math.isnan(cell.mean)]
     if not scored:
-        return rest
+        return [Ranked(cell.row, None) for cell in claimed] + scoreless
     leader = scored[0]
-    compared = _compare(leader.row, [cell.row for cell in scored[1:]], task, groups)
+    compared = _compare(leader.row, [cell.row for cell in (*scored[1:], *claimed)], task, groups)
+    rest = [Ranked(cell.row, None, comparison=compared.get(cell.row)) for cell in claimed] + scoreless
 
     def tied(cell: Any) -> bool:
         comparison = compared.get(cell.row)

@@ -9,7 +9,9 @@ from pydantic import BaseModel, ConfigDict
 
 SCHEMA_VERSION = 1
 
-Kind = Literal["trained", "reference", "community"]
+Kind = Literal["trained", "reference", "community", "external"]
+"""``external``: predictions made elsewhere, which nobody here can make again."""
+SELF_REPORTED, RE_RUN = "self-reported", "re-run"
 Status = Literal["completed", "diverged"]
 
 
@@ -130,6 +132,13 @@ class Run(Record):
     files: dict[str, str] = {}
     """sha256 of each other file of the bundle."""
     checksum: str = ""
+
+    @property
+    def origin(self) -> str:
+        """Whether a stranger's run is ``self-reported`` or was ``re-run`` here; empty for what comes with a package."""
+        if self.kind in ("trained", "reference"):
+            return ""
+        return RE_RUN if self.reproductions else SELF_REPORTED
 
     def score(self, split: str, metric: str, size: float | None = None) -> float | None:
         """Return one number of the run, None where it is undefined or missing."""

@@ -6,9 +6,9 @@ from harness import provenance
 from harness.errors import UserError
 from harness.evaluation import score_split
 from harness.families.base import Stored
-from harness.plan import reference_identity
+from harness.plan import untrained_identity
 from harness.records import Run, Score
-from harness.results import require_writable, write_bundle
+from harness.results import REFERENCE_BUDGET, require_writable, write_bundle
 from harness.splits import generator
 from harness.task import Reference, Task
 
@@ -26,7 +26,7 @@ def run_reference(task: Task, regime: str, row: str, reference: Reference, resul
     run = Run(
         kind="reference",
         status="completed",
-        identity=reference_identity(task, regime, row),
+        identity=untrained_identity(task, regime, row, REFERENCE_BUDGET),
         title=reference.title,
         bound=reference.bound,
         signatures={metric.name: metric.signature for metric in task.metrics if metric.signature},

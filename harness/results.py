@@ -26,7 +26,10 @@ from harness.errors import CorruptBundleError, UserError
 from harness.families.base import Stored
 from harness.records import SCHEMA_VERSION, Reproduction, Run, canonical_json
 
-REFERENCE_BUDGET = "reference"
+REFERENCE_BUDGET, EXTERNAL_BUDGET = "reference", "external"
+"""What stands for a budget where nothing was trained here."""
+LARGEST_ARCHIVE = 2**29
+"""Bytes of arrays, unpacked, that a file of predictions may hold."""
 LEFTOVER_SECONDS = 600
 """Nobody takes so long to write a bundle."""
 CURVE_COLUMNS = ("step", "examples", "seconds", "training_loss", "validation")
@@ -183,16 +186,32 @@ def read_file(folder: Path, run: Run, name: str) -> bytes:
 
 def read_arrays(folder: Path, run: Run, name: str = "predictions.npz") -> dict[str, Stored]:
     """Return the arrays of ``predictions.npz`` or ``examples.npz`` by split (or group) and array name."""
-    try:
-        with np.load(io.BytesIO(read_file(folder, run, name)), allow_pickle=False) as archive:
-            arrays = {key: archive[key] for key in archive.files}
-    except (ValueError, OSError, EOFError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
-        raise CorruptBundleError(f"{folder / name}: not a readable npz ({error})") from error
+    arrays = npz_arrays(read_file(folder, run, name), folder / name)
     grouped: dict[str, Stored] = {}
     for key, array in arrays.items():
         group, _, field = key.rpartition("/")
         grouped.setdefault(group, {})[field] = array
     return grouped
+
+
+def npz_arrays(data: bytes, path: Path) -> dict[str, np.ndarray]:
+    """Return the arrays of an npz archive that may be a stranger's: no pickles, and no more than memory holds.
+
+    ``CorruptBundleError`` names ``path``, where the ``data`` are from.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+        if size > LARGEST_ARCHIVE:
+            raise CorruptBundleError(f"{path}: {size:,} bytes of arrays; at most {LARGEST_ARCHIVE:,} are read")
+        with np.load(io.BytesIO(data), allow_pickle=False) as loaded:
+            arrays = {key: loaded[key] for key in loaded.files}
+        strange = [key for key, array in arrays.items() if not isinstance(array, np.ndarray)]  # NumPy gives their bytes
+        if strange:
+            raise ValueError(f"{strange[0]} is no array")
+        return arrays
+    except (ValueError, OSError, EOFError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+        raise CorruptBundleError(f"{path}: not a readable npz ({error})") from error
 
 
 def read_curve(folder: Path, run: Run) -> pd.DataFrame:

@@ -13,7 +13,8 @@ from harness.cells import size_range, split_size
 from harness.markdown import DASH, Notes, code, escape, interval, number, table
 from harness.metrics import Metric
 from harness.ranking import Ranked, ranks_by_solved_rate
-from harness.results import REFERENCE_BUDGET
+from harness.records import RE_RUN, SELF_REPORTED
+from harness.results import EXTERNAL_BUDGET, REFERENCE_BUDGET
 from harness.standings import Board, Contest
 from harness.task import Task
 
@@ -21,12 +22,16 @@ LADDER_SHOWN = 4
 """Most sizes of the ladder in a table; the figure has them all."""
 
 ARROWS = {"max": " ↑", "min": " ↓", None: ""}
+ORIGINS = {
+    SELF_REPORTED: "self-reported: nobody has re-run it here, so it has no rank",
+    RE_RUN: "community row, re-run here",
+}
 BOUNDS = {"exact": "exact bound", "expected": "expected value", "none": "no bound"}
 
 
 @dataclass(frozen=True)
 class Line:
-    """One row of a table: competing (``ranked``), reference or published alone; ``budget`` names its cells."""
+    """One row of a table: competing (``ranked``), external, reference or published; ``budget`` names its cells."""
 
     row: str
     budget: str
@@ -54,8 +59,13 @@ def ladder(task: Task, regime: str) -> list[tuple[str, float]]:
 
 
 def lines(board: Board, contest: Contest) -> list[Line]:
-    """Return the rows of a table: competing ones best first, references, then published numbers without a run."""
+    """Return the rows of a table: competing ones best first, external ones, references, then what is only published."""
     ranked = [Line(each.row, contest.budget, each) for each in board.contests[contest]]
+    external = [
+        Line(key[3], EXTERNAL_BUDGET)
+        for key in board.groups
+        if (*key[:2], key[2]) == (*contest.key[:2], EXTERNAL_BUDGET)
+    ]
     references = [Line(row, REFERENCE_BUDGET) for row in contest.task.references()]
     published = {
         key[3]: Line(key[3], key[2])
@@ -63,7 +73,7 @@ def lines(board: Board, contest: Contest) -> list[Line]:
         if key[:2] == contest.key[:2] and cell.kind == "published"
     }
     known = {line.row for line in ranked}
-    return ranked + references + [line for row, line in published.items() if row not in known]
+    return ranked + external + references + [line for row, line in published.items() if row not in known]
 
 
 class SectionWriter:
@@ -149,7 +159,8 @@ class SectionWriter:
         )
         if len(runs) and self.board.row(self.contest, line.row) is None:
             special.append("from the installed package: its predictions are not here, so no tie is tested")
-        special += ["community row"] if (runs["kind"] == "community").any() else []
+        special += [ORIGINS[origin] for origin in sorted(set(runs["origin"]) - {""})]
+        special += ["its predictions were made elsewhere"] if line.budget == EXTERNAL_BUDGET else []
         marks = "".join(self.notes.mark(text) for text in special)
         return f"**{name}**{marks}" if len(runs) else name
 

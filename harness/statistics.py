@@ -74,6 +74,27 @@ def t_interval(values: np.ndarray, bounds: tuple[float, float] = (-math.inf, mat
     return float(low[0]), float(high[0])
 
 
+def prediction_interval(
+    values: np.ndarray,
+    new: int,
+    sampling: float,
+    confidence: float = CONFIDENCE,
+    bounds: tuple[float, float] = (-math.inf, math.inf),
+) -> tuple[float, float]:
+    """Return where the mean of ``new`` further seeds is to be expected after ``values (n,)``, cut at ``bounds``.
+
+    Both are normal with one deviation, estimated from ``values``: mean ± t s √(1/new + 1/n). Half its width is at least
+    what the ``sampling`` deviation of the test examples gives, which is all of it for a single value.
+    """
+    from scipy.special import ndtri, stdtrit
+
+    n, tail = len(values), (1 + confidence) / 2
+    spread = float(stdtrit(n - 1, tail)) * float(values.std(ddof=1)) * math.sqrt(1 / new + 1 / n) if n > 1 else 0.0
+    half = max(spread, float(ndtri(tail)) * sampling)
+    low, high = np.clip([values.mean() - half, values.mean() + half], *bounds)
+    return float(low), float(high)
+
+
 def _intervals(
     mean: np.ndarray, std: np.ndarray, count: np.ndarray, bounds: tuple[float, float]
 ) -> tuple[np.ndarray, np.ndarray]:

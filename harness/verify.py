@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from harness.cells import COMPETING
 from harness.errors import CorruptBundleError, ReadheadError, UserError
 from harness.evaluation import score_split
 from harness.plan import combined_fingerprint
@@ -91,7 +92,7 @@ def verify_bundle(folder: Path) -> Finding:
             _check_scores(folder, run, task)
         else:
             _check_scores_without_data(folder, run, task)
-        if run.kind != "reference":
+        if run.kind in COMPETING:
             _check_selection(folder, run, task)
         if absent is not None:
             return Finding(folder, "unverified", f"{run.identity.label}: the data to verify it are not here: {absent}")

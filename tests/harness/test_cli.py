@@ -269,17 +269,34 @@ def test_the_whole_way_of_a_strangers_model(readhead):
     assert "0 runs to do, 1 finished already" in out
 
 
-def test_reproduce_records_that_todays_code_gives_the_numbers(readhead):
+def test_reproduce_says_how_long_it_takes_then_what_came_of_each_row(readhead):
     row = ("lstm", "--task", "seq2seq/copy", "--budget", "smoke")
     assert readhead("run", *row, "--seeds", "0", "--no-mlflow")[0] == 0
-    code, out, _ = readhead("reproduce", *row, "--seed", "0")
-    assert (code, out.splitlines()[-1]) == (0, "reproduced: predictions are identical")
+    code, out, _ = readhead("reproduce", *row)
+    assert code == 0
+    assert out.startswith("1 runs of 1 rows to train again: about 0.")
+    assert "reproduced: lstm on seq2seq/copy:default, smoke: predictions are identical" in out
     (folder,) = find_bundles(Path("results"))
     (record,) = read_run(folder).reproductions
     assert record.exact
-    assert record.seed == 0
     assert readhead("verify")[0] == 0
-    assert "unknown seed" in readhead("reproduce", *row, "--seed", "7")[2]
+    code, out, _ = readhead("reproduce", *row, "--seeds", "0")
+    assert code == 0
+    assert "no rows trained again" in out
+    assert "unknown stored row" in readhead("reproduce", "gru", "--task", "seq2seq/copy")[2]
+
+
+def test_a_row_that_fails_to_reproduce_exits_with_1(readhead):
+    name = model_file(Path.cwd())
+    assert readhead("run", name, *RUN)[0] == 0
+    Path("mine.py").write_text(
+        Path("mine.py").read_text().replace("return ((self.weight - 1) ** 2).sum()", "raise RuntimeError('x')")
+    )
+    for module in [n for n in sys.modules if n.startswith("readhead_file_")]:
+        del sys.modules[module]
+    code, out, _ = readhead("reproduce", "--budget", "smoke")
+    assert code == 1
+    assert "failed: mine on seq2seq/copy:default, smoke: mine on seq2seq/copy:default, smoke, seed 0 failed" in out
 
 
 @pytest.mark.parametrize(("key", "drawn"), [("attention", True), ("something", False)])
@@ -343,7 +360,7 @@ def test_help_is_fast():
 
 
 def test_export_prints_a_split_in_the_format_of_its_field(readhead):
-    code, out, err = readhead("export", "babi/qa4", "validation-1k")
+    code, out, err = readhead("data", "text", "babi/qa4", "validation-1k")
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert len(lines) == 300  # two statements and a question each
@@ -361,7 +378,7 @@ def test_export_prints_a_split_in_the_format_of_its_field(readhead):
     ],
 )
 def test_what_cannot_be_exported_is_told(readhead, arguments, message):
-    code, out, err = readhead("export", *arguments)
+    code, out, err = readhead("data", "text", *arguments)
     assert (code, out) == (2, "")
     assert message in err
     assert err.count("\n") == 1

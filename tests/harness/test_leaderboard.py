@@ -15,8 +15,9 @@ from harness.errors import CorruptBundleError, UserError
 from harness.leaderboard import check_board, collect, write_board
 from harness.markdown import DASH, escape, interval, number
 from harness.published import COLUMNS
+from harness.records import Reproduction
 from harness.registry import get_task
-from harness.results import find_bundles, read_run, write_bundle
+from harness.results import add_reproduction, find_bundles, read_run, write_bundle
 from harness.standings import Board, load_board
 from harness.statistics import t_interval
 from harness.tables import csv_bytes, read_runs, read_scores
@@ -492,3 +493,26 @@ def test_text_cannot_break_a_table():
 def test_competing_kinds_are_those_that_train():
     assert COMPETING == ("trained", "community")
     assert standings.COMPETING is COMPETING
+
+
+def test_a_strangers_row_has_a_rank_once_it_was_run_again_here(tmp_path, no_figures):
+    for seed in range(2):
+        bundles.write_trained(tmp_path, "seq2seq/copy", "ours", seed, 0.02)
+        bundles.write_trained(tmp_path, "seq2seq/copy", "theirs", seed, 0.001, kind="community")
+    bundles.write_references(tmp_path, "seq2seq/copy")
+
+    def ranks() -> dict[str, tuple[int | None, str]]:
+        board = load_board(tmp_path, [])
+        (rows,) = board.contests.values()
+        origins = dict(zip(board.runs["row"], board.runs["origin"], strict=True))
+        return {ranked.row: (ranked.rank, origins[ranked.row]) for ranked in rows}
+
+    assert ranks() == {"ours": (1, ""), "theirs": (None, "self-reported")}
+    write_board(tmp_path, tmp_path / "board.md", [])
+    assert "self-reported: nobody has re-run it here, so it has no rank" in (tmp_path / "board.md").read_text()
+    again = Reproduction(seed=0, source_hash="", commit=None, exact=True, finished="2000-01-01T00:00:00+00:00")
+    for folder in (tmp_path / "runs" / "seq2seq" / "copy" / "default" / "theirs").rglob("seed-*"):
+        add_reproduction(tmp_path, folder, again)
+    assert ranks() == {"theirs": (1, "re-run"), "ours": (2, "")}
+    write_board(tmp_path, tmp_path / "board.md", [])
+    assert "community row, re-run here" in (tmp_path / "board.md").read_text()

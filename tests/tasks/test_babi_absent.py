@@ -175,4 +175,4 @@ def test_a_task_that_is_not_here_cannot_be_pinned(folder):
 
 def test_the_release_has_no_text_to_export(folder):
     with pytest.raises(UserError, match="babi-official/qa4 has no text format"):
-        api.export(TASK, "test")
+        api.export_text(TASK, "test")

@@ -64,7 +64,7 @@ def test_coordinates_in_many_digits_and_in_exponents_are_numbers(tmp_path, hull)
 def test_what_is_written_is_read_again(tmp_path, name, split):
     task = get_task(name)
     path = tmp_path / "split.txt"
-    api.export(name, split, path)
+    api.export_text(name, split, path)
     again, own = task.read(path), task.load(split)
     assert np.array_equal(again.sizes, own.sizes)
     assert np.array_equal(again.inputs["elements"], own.inputs["elements"])
@@ -128,7 +128,7 @@ def test_files_that_hold_nothing_or_are_none(tmp_path, hull):
     with pytest.raises(UserError, match="binary cannot be read"):
         hull.read(tmp_path / "binary")
     with pytest.raises(UserError, match="cannot be written"):
-        api.export(hull.name, "test-5", tmp_path / "no" / "file.txt")
+        api.export_text(hull.name, "test-5", tmp_path / "no" / "file.txt")
 
 
 def test_tours_of_one_and_two_cities_are_read(tmp_path, tsp):
@@ -146,19 +146,19 @@ def test_a_trained_model_is_scored_on_a_file(tmp_path, monkeypatch, capsys):
     settings = {"budget": "smoke", "seeds": [0], "settings": ["examples=256", "validations=1"], "mlflow": False}
     (done,) = api.run("pointer.py:Pointer", "geometry/tsp", regime="10", **settings)
     bundle = str(done.folder)
-    run = CliRunner().invoke(app, ["export", "geometry/tsp", "test-50", "tsp-50.txt"])
+    run = CliRunner().invoke(app, ["data", "text", "geometry/tsp", "test-50", "tsp-50.txt"])
     assert run.exit_code == 0
     assert len((tmp_path / "tsp-50.txt").read_text().splitlines()) == 200
-    scores = api.score(bundle, "tsp-50.txt")
+    scores = api.evaluate(bundle, "tsp-50.txt")
     stored = next(s for s in done.run.scores if s.split == "test-50")
     assert [(s.split, s.size, s.n, s.values) for s in scores] == [("tsp-50.txt", 50, 200, stored.values)]
     capsys.readouterr()
-    assert CliRunner().invoke(app, ["score", bundle, "tsp-50.txt"]).exit_code == 0
+    assert CliRunner().invoke(app, ["evaluate", bundle, "tsp-50.txt"]).exit_code == 0
     (tmp_path / "bad.txt").write_text("0.1 0.2\n")
     with pytest.raises(UserError, match=r"bad\.txt, line 1: the word 'output' is missing"):
-        api.score(bundle, "bad.txt")
+        api.evaluate(bundle, "bad.txt")
 
 
 def test_a_training_stream_is_not_exported(tmp_path):
     with pytest.raises(UserError, match="training stream"):
-        api.export("geometry/tsp", "train-10", tmp_path / "x")
+        api.export_text("geometry/tsp", "train-10", tmp_path / "x")

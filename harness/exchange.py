@@ -1,0 +1,183 @@
+"""For models that this harness does not train: a task's data as files, and scores for predictions made elsewhere."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from harness import provenance
+from harness.errors import CorruptBundleError, PredictionError, UserError, unknown
+from harness.evaluation import score_split
+from harness.families.base import Examples, Stored
+from harness.plan import combined_fingerprint, untrained_identity
+from harness.recipe import recipe_paths
+from harness.records import Run, Score
+from harness.results import EXTERNAL_BUDGET, npz_arrays, npz_bytes, require_writable, write_bundle
+from harness.splits import BLOCK, Split, Stream, stream_sample
+from harness.task import Task
+
+FORMATS = ("npz", "jsonl")
+STREAMED = 10_240
+"""Training examples exported of an unbounded stream, unless more are asked for."""
+ROW_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,63}")
+
+
+def export_data(task: Task, regime: str, folder: Path, form: str = "npz", training: int = STREAMED) -> Iterator[Path]:
+    """Write a regime's splits below ``folder`` and yield each file: what a model needs that is trained elsewhere.
+
+    Training and validation examples hold inputs and targets; those of the tests hold inputs, and their targets lie in
+    ``targets/``. Of an unbounded training stream the first ``training`` examples are written, in whole blocks of 256.
+    ``task.json`` says what the arrays are, and what a file of predictions has to hold. Raises ``UserError`` for an
+    unknown format and for a folder that cannot be written.
+    """
+    if form not in FORMATS:
+        raise unknown("format", form, FORMATS)
+    if training < 1:
+        raise UserError(f"training examples {training} is not valid: it must be at least 1")
+    named = task.regime(regime)
+    absent = task.missing(regime)
+    if absent is not None:
+        raise UserError(f"{task.name}:{regime} cannot be exported: {absent}")
+    try:
+        (folder / "targets").mkdir(parents=True, exist_ok=True)
+        yield _write(folder / "task.json", (json.dumps(_description(task, regime, form), indent=1) + "\n").encode())
+        for name in (named.train, named.validation):
+            examples = _examples(task, task.split(name), training)
+            yield _write(folder / f"{name}.{form}", _packed(examples, form, ("inputs", "targets"), task))
+        for name in named.tests:
+            examples = task.load(name)
+            yield _write(folder / f"{name}.{form}", _packed(examples, form, ("inputs",), task))
+            yield _write(folder / "targets" / f"{name}.{form}", _packed(examples, form, ("targets",), task))
+    except OSError as error:
+        raise UserError(f"{error.filename or folder} cannot be written: {error.strerror}") from error
+
+
+def _write(path: Path, data: bytes) -> Path:
+    path.write_bytes(data)
+    return path
+
+
+def _examples(task: Task, split: Split | Stream, training: int) -> Examples:
+    """Return a bounded split, or the beginning of a stream."""
+    if isinstance(split, Split):
+        return task.load(split.name)
+    return stream_sample(task, split, -(-training // BLOCK) * BLOCK)
+
+
+def _packed(examples: Examples, form: str, sides: tuple[str, ...], task: Task) -> bytes:
+    """Return examples as a compressed npz of padded arrays, or as JSON lines without padding."""
+    if form == "npz":
+        arrays = {f"{side}/{name}": np.array(a) for side in sides for name, a in getattr(examples, side).items()}
+        return npz_bytes(arrays | {"sizes": examples.sizes})
+    lines = []
+    for row in range(len(examples)):
+        one = task.family.trim(examples.take(slice(row, row + 1)))
+        content: dict[str, Any] = {"size": int(one.sizes[0])}
+        for side in sides:
+            content[side] = {name: np.array(array)[0].tolist() for name, array in getattr(one, side).items()}
+        lines.append(json.dumps(content, separators=(",", ":")) + "\n")
+    return "".join(lines).encode()
+
+
+def _description(task: Task, regime: str, form: str) -> dict[str, Any]:
+    """Return what ``task.json`` holds."""
+    family = task.family
+    named = task.regime(regime)
+    return {
+        "task": task.name,
+        "version": task.version,
+        "regime": regime,
+        "fingerprint": combined_fingerprint(task, regime),
+        "format": form,
+        "family": family.name,
+        "spec": vars(task.spec(regime)),
+        "inputs": " ".join((family.Inputs.__doc__ or "").split()),
+        "targets": " ".join((family.Targets.__doc__ or "").split()),
+        "predictions": " ".join((family.Prediction.__doc__ or "").split()),
+        "prediction arrays": [f"{split}/{field.name}" for split in named.tests for field in fields(family.Prediction)],
+        "splits": {"training": named.train, "validation": named.validation, "tests": list(named.tests)},
+        "budgets": {name: task.budget(name, regime) for name in task.budgets},
+    }
+
+
+def score_predictions(
+    task: Task, regime: str, path: Path, row: str, results: Path, *, seed: int = 0, title: str = ""
+) -> tuple[Path, Run]:
+    """Score predictions that were made elsewhere and return their bundle, of kind ``external``, and its run.
+
+    ``path`` is an npz of the arrays of the family's ``Prediction``, keyed ``<split>/<field>``, a row an example in the
+    order of the exported split. The first test must be there; other tests may be left out. Raises ``UserError`` that
+    names the file, the array and what is wrong with it.
+    """
+    _require_row(row, task)
+    if seed < 0:
+        raise UserError(f"seed {seed} is not valid: it must be 0 or more")
+    require_writable(results)
+    named, spec = task.regime(regime), task.spec(regime)
+    arrays = _read(path)
+    given = {name.rpartition("/")[0] for name in arrays}
+    for split in sorted(given - set(named.tests)):
+        raise unknown(f"split in {path.name}", split, named.tests)
+    if named.tests[0] not in given:
+        raise UserError(f"{path.name} has no predictions for {named.tests[0]}, the test that ranks")
+    stored: dict[str, Stored] = {}
+    scores: list[Score] = []
+    for split in named.tests:
+        if split in given:
+            own = {name.rpartition("/")[2]: array for name, array in arrays.items() if name.rpartition("/")[0] == split}
+            stored[split] = _stored(task, spec, split, own, path)
+            scores += score_split(task, split, stored[split], task.load(split))
+    run = Run(
+        kind="external",
+        status="completed",
+        identity=untrained_identity(task, regime, row, EXTERNAL_BUDGET, seed),
+        title=title or row,
+        signatures={metric.name: metric.signature for metric in task.metrics if metric.signature},
+        scores=scores,
+        unsupported={split: "no predictions were sent" for split in named.tests if split not in given},
+        provenance=provenance.collect(None, threads=1),
+    )
+    return write_bundle(results, run, stored), run
+
+
+def _require_row(row: str, task: Task) -> None:
+    """Refuse names that are no folder names, or somebody else's."""
+    if not ROW_NAME.fullmatch(row):
+        raise UserError(f"row {row!r} is not valid: lower-case letters, digits, dots and hyphens, 64 at most")
+    if row in recipe_paths() or row in task.references():
+        raise UserError(f"row {row!r} is taken by a row of the board; choose another name")
+
+
+def _read(path: Path) -> Mapping[str, np.ndarray]:
+    try:
+        return npz_arrays(path.read_bytes(), path)
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}") from error
+    except CorruptBundleError as error:
+        raise UserError(str(error)) from error
+
+
+def _stored(task: Task, spec: Any, split: str, arrays: Mapping[str, np.ndarray], path: Path) -> Stored:
+    """Return one split's predictions in stored form, checked as a model's are."""
+    family, examples = task.family, task.load(split)
+    known = [field.name for field in fields(family.Prediction)]
+    for name in arrays:
+        if name not in known:
+            raise unknown(f"array for {split} in {path.name}", name, known)
+    tensors = {}
+    for name, array in arrays.items():
+        if not np.issubdtype(array.dtype, np.number) or np.iscomplexobj(array):
+            raise UserError(f"{path.name}, {split}/{name}: dtype {array.dtype} is not valid: whole or real numbers")
+        whole = np.issubdtype(array.dtype, np.integer)
+        tensors[name] = torch.from_numpy(array.astype(np.int64 if whole else np.float32))
+    try:
+        stored = family.store(family.Prediction(**tensors), family.batch(examples), spec)
+        family.check_stored(stored, examples)
+    except (PredictionError, CorruptBundleError, TypeError) as error:
+        raise UserError(f"{path.name}, {split}: {str(error).removeprefix('predict_step returned ')}") from error
+    return stored

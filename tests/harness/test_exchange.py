@@ -1,0 +1,187 @@
+"""Data for models trained elsewhere, and scores for what they predict: as if a model of this harness had."""
+
+import json
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness import api
+from harness.errors import UserError
+from harness.families.transduction import EOS
+from harness.leaderboard import write_board
+from harness.registry import get_task
+from harness.results import LARGEST_ARCHIVE, find_bundles, read_run
+from harness.verify import verify
+
+COPY = "seq2seq/copy"
+TASKS = [COPY, "ntm/copy", "geometry/sort", "babi/qa4"]
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_exported_arrays_are_the_tasks_own_and_test_targets_lie_apart(name, tmp_path):
+    task = get_task(name)
+    regime = next(iter(task.regimes))
+    files = set(api.export_data(name, out=tmp_path, training=300))
+    named = task.regime(regime)
+    assert {p.relative_to(tmp_path).as_posix() for p in files} == {
+        "task.json",
+        *(f"{split}.npz" for split in (named.train, named.validation, *named.tests)),
+        *(f"targets/{split}.npz" for split in named.tests),
+    }
+    test, examples = np.load(tmp_path / f"{named.tests[0]}.npz"), task.load(named.tests[0])
+    assert not any(key.startswith("targets") for key in test.files)
+    for key, array in examples.inputs.items():
+        assert np.array_equal(test[f"inputs/{key}"], np.array(array))
+    targets = np.load(tmp_path / "targets" / f"{named.tests[0]}.npz")
+    for key, array in examples.targets.items():
+        assert np.array_equal(targets[f"targets/{key}"], array)
+    assert {key.split("/")[0] for key in np.load(tmp_path / f"{named.train}.npz").files} == {
+        "inputs",
+        "targets",
+        "sizes",
+    }
+    described = json.loads((tmp_path / "task.json").read_text())
+    assert described["spec"] == vars(task.spec(regime))
+    assert described["fingerprint"]
+
+
+def test_a_stream_is_exported_in_whole_blocks(tmp_path):
+    list(api.export_data(COPY, out=tmp_path, training=300))
+    assert len(np.load(tmp_path / "train.npz")["sizes"]) == 512
+
+
+def test_lines_hold_the_same_without_padding(tmp_path):
+    list(api.export_data(COPY, out=tmp_path, form="jsonl", training=1))
+    lines = [json.loads(line) for line in (tmp_path / "test.jsonl").read_text().splitlines()]
+    answers = [json.loads(line) for line in (tmp_path / "targets" / "test.jsonl").read_text().splitlines()]
+    examples = get_task(COPY).load("test")
+    assert len(lines) == len(answers) == len(examples)
+    for row in (0, len(lines) - 1):
+        source = lines[row]["inputs"]["source"]
+        assert lines[row]["size"] == lines[row]["inputs"]["source_length"] == len(source)
+        assert answers[row]["targets"]["target"] == [*source, EOS]
+        assert source == examples.inputs["source"][row, : len(source)].tolist()
+
+
+def predictions(task_name: str, path: Path, tests: int = 1) -> Path:
+    """Write the right answers to the first tests, as a stranger would."""
+    task = get_task(task_name)
+    arrays = {}
+    for split in next(iter(task.regimes.values())).tests[:tests]:
+        targets = task.load(split).targets
+        if "target" in targets:
+            arrays[f"{split}/tokens"] = targets["target"]
+        elif "indices" in targets:
+            arrays[f"{split}/indices"] = targets["indices"]
+        elif "bits" in targets:
+            arrays[f"{split}/logits"] = (2 * targets["bits"] - 1) * 20.0
+        else:
+            arrays[f"{split}/scores"] = np.eye(int(targets["answer"].max()) + 60)[targets["answer"]]
+            arrays[f"{split}/scores"] = arrays[f"{split}/scores"][:, : task.spec(next(iter(task.regimes))).answers]
+    np.savez(path, **arrays)
+    return path
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_right_answers_from_elsewhere_score_as_the_oracle(name, tmp_path):
+    folder, run = api.score(name, predictions(name, tmp_path / "p.npz"), "elsewhere", results=tmp_path / "results")
+    task = get_task(name)
+    assert run.scores[0].values[task.headline.name] == pytest.approx(
+        1 if task.headline.direction == "max" else 0, abs=1e-4
+    )
+    assert (run.kind, run.origin, run.identity.budget) == ("external", "self-reported", "external")
+    assert [finding.status for finding in verify(folder)] == ["verified"]
+
+
+def test_it_stands_on_the_board_without_a_rank(tmp_path):
+    from bundles import write_references, write_trained
+
+    write_trained(tmp_path, COPY, "mine", 0, 0.02)
+    write_references(tmp_path, COPY)
+    api.score(COPY, predictions(COPY, tmp_path / "p.npz", tests=2), "elsewhere", title="Else|where", results=tmp_path)
+    board = tmp_path / "board.md"
+    write_board(tmp_path, board)
+    (line,) = [line for line in board.read_text().splitlines() if "`elsewhere`" in line]
+    assert line.startswith("|  | **Else\\|where `elsewhere`**")
+    assert "| 1.000 |" in line
+    assert "self-reported: nobody has re-run it here, so it has no rank" in board.read_text()
+    assert "its predictions were made elsewhere" in board.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"tests/tokens": np.ones((1000, 3), int)}, "unknown split in p.npz 'tests'. Did you mean 'test'?"),
+        ({"test-21/tokens": np.ones((50, 3), int)}, "p.npz has no predictions for test, the test that ranks"),
+        ({"test/token": np.ones((1000, 3), int)}, "unknown array for test in p.npz 'token'. Did you mean 'tokens'?"),
+        (
+            {"test/tokens": np.ones((3, 3), int)},
+            r"p.npz, test: tokens of shape \(3, 3\); expected \(B,T'\) with B = 1000",
+        ),
+        ({"test/tokens": np.full((1000, 3), 99)}, "p.npz, test: token 99; the target vocabulary is 0..53"),
+        ({"test/tokens": np.full((1000, 3), 4.0)}, "p.npz, test: tokens of dtype torch.float32; expected torch.int64"),
+        ({"test/tokens": np.full((1000, 3), "a")}, "p.npz, test/tokens: dtype <U1 is not valid"),
+        ({"test/tokens": np.full((1000, 3), None)}, "not a readable npz"),  # a pickle, which is never loaded
+    ],
+)
+def test_bad_predictions_are_refused_and_leave_nothing(arrays, message, tmp_path):
+    assert len(get_task(COPY).load("test")) == 1000
+    np.savez(tmp_path / "p.npz", **arrays)
+    with pytest.raises(UserError, match=message):
+        api.score(COPY, tmp_path / "p.npz", "elsewhere", results=tmp_path / "results")
+    assert list(find_bundles(tmp_path / "results")) == []
+
+
+@pytest.mark.parametrize("row", ["bahdanau", "oracle", "../up", "A b", "", "x" * 65])
+def test_names_that_are_taken_or_no_names_are_refused(row, tmp_path):
+    with pytest.raises(UserError, match=r"row .* is (taken|not valid)"):
+        api.score(COPY, predictions(COPY, tmp_path / "p.npz"), row, results=tmp_path)
+
+
+def test_archives_that_unpack_to_more_than_memory_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("harness.results.LARGEST_ARCHIVE", 10_000)
+    assert LARGEST_ARCHIVE > 10_000
+    np.savez_compressed(tmp_path / "p.npz", **{"test/tokens": np.zeros((1000, 50), int)})
+    assert (tmp_path / "p.npz").stat().st_size < 10_000
+    with pytest.raises(UserError, match="bytes of arrays; at most 10,000 are read"):
+        api.score(COPY, tmp_path / "p.npz", "elsewhere", results=tmp_path)
+
+
+def test_files_that_are_no_archives_are_refused(tmp_path):
+    (tmp_path / "p.npz").write_bytes(b"PK\x03\x04 nothing")
+    with pytest.raises(UserError, match="not a readable npz"):
+        api.score(COPY, tmp_path / "p.npz", "elsewhere", results=tmp_path)
+    with zipfile.ZipFile(tmp_path / "q.npz", "w") as archive:
+        archive.writestr("test/tokens.npy", b"not an array")
+    with pytest.raises(UserError, match=r"not a readable npz|dtype"):
+        api.score(COPY, tmp_path / "q.npz", "elsewhere", results=tmp_path)
+    with pytest.raises(UserError, match="cannot be read"):
+        api.score(COPY, tmp_path / "none.npz", "elsewhere", results=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"form": "csv"}, "unknown format 'csv'. Valid: jsonl, npz"),
+        ({"training": 0}, "training examples 0 is not valid"),
+        ({"regime": "15"}, "unknown regime of seq2seq/copy '15'"),
+    ],
+)
+def test_what_cannot_be_exported_is_told(changes, message, tmp_path):
+    with pytest.raises(UserError, match=message):
+        list(api.export_data(COPY, out=tmp_path / "x", **changes))
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_folder_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="cannot be written"):
+        list(api.export_data(COPY, out=tmp_path / "file"))
+
+
+def test_a_run_that_is_replaced_by_another_seed_stays(tmp_path):
+    for seed in (0, 1):
+        api.score(COPY, predictions(COPY, tmp_path / "p.npz"), "elsewhere", seed=seed, results=tmp_path)
+    assert [read_run(folder).identity.seed for folder in find_bundles(tmp_path)] == [0, 1]

@@ -1,0 +1,239 @@
+"""Rows trained again: what is expected of a new seed, what is recorded, what is said of failures."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from bundles import predicted, write_diverged, write_references, write_trained
+from scipy.stats import norm, t
+
+from harness import api, reproduction
+from harness.errors import UserError
+from harness.groups import read_groups
+from harness.published import COLUMNS
+from harness.recipe import get_recipe
+from harness.records import Run
+from harness.registry import get_task
+from harness.reproduction import Against, against_published, new_seed_interval, rows_to_reproduce
+from harness.results import find_bundles, read_run
+from harness.statistics import prediction_interval
+from harness.sweep import Done, run_all
+from harness.verify import verify
+
+COPY = "seq2seq/copy"
+
+
+def test_prediction_interval_of_a_new_seed():
+    values = np.array([1.0, 2.0, 4.0])
+    low, high = prediction_interval(values, 1, 0.0)
+    half = t.ppf(0.975, 2) * values.std(ddof=1) * math.sqrt(1 + 1 / 3)
+    assert (low, high) == pytest.approx((values.mean() - half, values.mean() + half))
+    assert prediction_interval(values, 2, 0.0)[1] < high
+    assert prediction_interval(values, 1, 0.0, bounds=(0, 5)) == (0, 5)
+
+
+def test_a_single_seed_leaves_what_the_examples_leave_open():
+    low, high = prediction_interval(np.array([0.5]), 1, 0.01, confidence=0.99)
+    assert high - 0.5 == pytest.approx(0.01 * norm.ppf(0.995)) == 0.5 - low
+
+
+def test_covers_new_seeds_as_often_as_it_says():
+    rng = np.random.RandomState(np.random.PCG64(1))
+    drawn = rng.standard_normal((4_000, 4))
+    inside = [low <= new <= high for *old, new in drawn for low, high in [prediction_interval(np.array(old), 1, 0.0)]]
+    assert np.mean(inside) == pytest.approx(0.95, abs=0.01)
+
+
+@pytest.fixture
+def results(tmp_path):
+    for seed, damage in enumerate((0.02, 0.025, 0.03)):
+        write_trained(tmp_path, COPY, "mine", seed, damage)
+    write_references(tmp_path, COPY)
+    return tmp_path
+
+
+def again(monkeypatch, *damages: float | None) -> None:
+    """Let the new runs give the answers of a model with this damage; None: the run fails."""
+    monkeypatch.setattr(reproduction, "plan_again", lambda group, identity: identity)
+
+    def run_again(identities, scratch, **_):
+        for identity, damage in zip(identities, damages, strict=True):
+            if damage is None:
+                yield Done(identity, failure="out of memory")
+            else:
+                folder = write_trained(scratch, COPY, "mine", identity.seed, damage)
+                yield Done(identity, folder, read_run(folder))
+
+    monkeypatch.setattr(reproduction, "run_all", run_again)
+
+
+def outcome_of(results: Path, seeds: int = 1) -> reproduction.Outcome:
+    (outcome,) = api.reproduce("mine", COPY, budget="smoke", seeds=seeds, results=results)
+    return outcome
+
+
+def test_equal_predictions_are_reproduced_and_recorded(results, monkeypatch):
+    again(monkeypatch, 0.02)
+    outcome = outcome_of(results)
+    assert (outcome.verdict, outcome.reason) == ("reproduced", "predictions are identical")
+    for folder in (results / "runs" / COPY / "default" / "mine").rglob("seed-*"):
+        (record,) = read_run(folder).reproductions
+        assert (record.seed, record.exact) == (0, True)
+
+
+def test_a_new_value_among_the_seeds_is_reproduced_though_not_exact(results, monkeypatch):
+    again(monkeypatch, 0.0251, 0.0249)
+    outcome = outcome_of(results, seeds=2)
+    assert outcome.verdict == "reproduced"
+    assert outcome.low < min(outcome.values) <= max(outcome.values) < outcome.high
+    records = read_run(next(iter((results / "runs" / COPY / "default" / "mine").rglob("seed-1")))).reproductions
+    assert [(record.seed, record.exact) for record in records] == [(0, False), (1, False)]
+
+
+def test_drift_and_failure_are_told_apart_and_not_recorded(results, monkeypatch):
+    (group,) = rows_to_reproduce(results, "mine", COPY, None, "smoke")
+    task = get_task(COPY)
+    narrow, wide = (new_seed_interval(group, task, "test", task.headline, 1, c) for c in (0.95, 0.99))
+
+    def value(damage: float) -> float:
+        score = predicted(COPY, damage, 0)[1][0]
+        return score.values[task.headline.name]
+
+    damages = np.linspace(0.03, 0.2, 40)
+    drifting = next(d for d in damages if wide[0] <= value(d) < narrow[0])
+    for damage, verdict in ((drifting, "drift"), (0.5, "failed")):
+        again(monkeypatch, damage)
+        assert outcome_of(results).verdict == verdict
+    assert not any(read_run(folder).reproductions for folder in find_bundles(results))
+
+
+def test_a_run_that_breaks_off_is_a_failure_with_its_reason(results, monkeypatch):
+    again(monkeypatch, 0.02, None)
+    outcome = outcome_of(results, seeds=2)
+    assert (outcome.verdict, outcome.reason) == ("failed", "out of memory")
+
+
+def test_equal_seeds_do_not_make_the_expectation_a_point(tmp_path):
+    for seed in range(3):
+        write_trained(tmp_path, COPY, "mine", seed, 0.0)  # every answer is right
+    (group,) = rows_to_reproduce(tmp_path, "*", "*", None, "smoke")
+    task = get_task(COPY)
+    low, high = new_seed_interval(group, task, "test", task.headline)
+    assert high == 1
+    assert 1 - low == pytest.approx(norm.ppf(0.975) / len(task.load("test")))
+
+
+def test_solved_is_as_good_as_solved(tmp_path, monkeypatch):
+    task = "ntm/copy"
+    for seed in range(2):
+        write_trained(tmp_path, task, "mine", seed, 0.0)
+
+    def run_again(identities, scratch, **_):
+        folder = write_trained(scratch, task, "mine", 0, 0.01)
+        run = read_run(folder)
+        assert run.files != read_run(next(find_bundles(tmp_path))).files
+        assert run.score("test", "bits") <= 0.1
+        yield Done(identities[0], folder, run)
+
+    monkeypatch.setattr(reproduction, "plan_again", lambda group, identity: identity)
+    monkeypatch.setattr(reproduction, "run_all", run_again)
+    (outcome,) = api.reproduce("mine", task, budget="smoke", results=tmp_path)
+    assert outcome.verdict == "reproduced"
+
+
+def test_a_stored_run_that_diverged_is_reproduced_by_one_that_diverges(tmp_path, monkeypatch):
+    write_diverged(tmp_path, COPY, "mine", 0)
+
+    def run_again(identities, scratch, **_):
+        folder = write_diverged(scratch, COPY, "mine", 0)
+        yield Done(identities[0], folder, read_run(folder))
+
+    monkeypatch.setattr(reproduction, "plan_again", lambda group, identity: identity)
+    monkeypatch.setattr(reproduction, "run_all", run_again)
+    outcome = outcome_of(tmp_path)
+    assert outcome.verdict == "reproduced"
+    assert outcome.reason == "training loss became NaN at step 40; predictions are identical"
+
+
+def test_what_todays_code_cannot_train_is_not_run(results):
+    """The synthetic row's model is nobody's, and its data fingerprint that of no data."""
+    outcome = outcome_of(results)
+    assert outcome.verdict == "not run"
+    assert "its data are not those of seq2seq/copy version 1" in outcome.reason
+
+
+def test_rows_are_chosen_by_globs_and_a_miss_lists_what_there_is(results):
+    chosen = rows_to_reproduce(results, "m*", "seq2seq/*", "default", "smoke")
+    assert [group.key[3] for group in chosen] == ["mine"]  # no references
+    with pytest.raises(UserError, match=r"unknown stored row on \* with budget standard 'mine'.*mine on seq2seq/copy"):
+        rows_to_reproduce(results, "mine", "*", None, "standard")
+
+
+def published(**changes: object) -> pd.DataFrame:
+    line = dict.fromkeys(COLUMNS, "") | {
+        "suite": "seq2seq",
+        "task": COPY,
+        "regime": "default",
+        "row": "mine",
+        "split": "test",
+        "metric": "exact_match",
+        "value": 0.9,
+        "kind": "exact",
+        "paper": "Somebody 2015",
+    }
+    return pd.DataFrame([line | changes])
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        ({"value": 0.0}, "reached"),
+        ({"value": 1.0}, "short by "),
+        ({"kind": "direction"}, None),
+        ({"metric": "length_ratio"}, None),  # neither way is better
+        ({"row": "other"}, None),
+    ],
+)
+def test_published_numbers_have_a_verdict_of_their_own(tmp_path, changes, verdict):
+    for seed in range(3):
+        write_trained(tmp_path, COPY, "mine", seed, 0.05 + seed / 1_000)
+    (group,) = read_groups(tmp_path)
+    found = against_published(group, published(**changes))
+    if verdict is None:
+        assert found == []
+    else:
+        assert found[0].verdict.startswith(verdict)
+        assert found[0].ours == pytest.approx(np.mean([run.score("test", "exact_match") for run in runs(group)]))
+
+
+def runs(group) -> list[Run]:
+    return [member.run for member in group.members]
+
+
+@pytest.mark.parametrize(
+    ("ours", "low", "high", "verdict"),
+    [
+        (0.95, 0.94, 0.96, "reached"),
+        (0.9, 0.9, 0.9, "reached"),
+        (0.85, 0.79, 0.91, "near"),
+        (0.85, 0.84, 0.86, "short by 0.05"),
+        (math.nan, math.nan, math.nan, "no value here"),
+    ],
+)
+def test_verdict_against_a_published_number(ours, low, high, verdict):
+    metric = get_task(COPY).headline
+    assert Against("test", metric, 0.9, "Somebody 2015", ours, low, high).verdict == verdict
+
+
+def test_a_real_run_is_reproduced_by_its_stored_recipe(tmp_path, monkeypatch):
+    """The row's recipe may have changed since: what is stored counts."""
+    (done,) = api.run("lstm", COPY, budget="smoke", seeds=[3], settings=["hidden=16"], results=tmp_path, mlflow=False)
+    get_recipe.cache_clear()
+    (outcome,) = api.reproduce("lstm*", COPY, budget="smoke", results=tmp_path)
+    assert (outcome.verdict, outcome.reason) == ("reproduced", "predictions are identical")
+    assert outcome.group.first.identity.seed == 3
+    assert outcome.values == [done.run.score("test", "exact_match")]
+    assert all(finding.status == "verified" for finding in verify(tmp_path))
+    assert run_all is reproduction.run_all
