@@ -15,7 +15,7 @@ FIGURES: dict[str, tuple[str, Callable[[Board, Contest], Figure]]] = {
     "breakdown": ("score by kind of example", breakdown.draw),
     "learning": ("validation score against training examples", learning.draw),
     "cost": ("score against cost", cost.draw),
-    "answers": ("one example and every row's answers", answers.draw),
+    "answers": ("one example and the rows' answers", answers.draw),
     "explained": ("what models show of themselves", explained.draw),
 }
 """Kind of figure by the end of its file's name: what it shows, and how it is drawn."""

@@ -254,6 +254,16 @@ def test_one_example_is_shown_with_every_rows_answers(scenes):
     texts = [t.get_text() for t in figure.axes[0].texts]
     assert {"answer", "cnn-mlp", "relation-network"} <= set(texts)
     assert "lost" not in texts
+    assert "bold red: wrong" in figure.get_suptitle()
+
+
+def test_as_many_rows_answer_as_there_is_room_for_the_best_first(scenes, monkeypatch):
+    (contest,) = scenes.contests
+    monkeypatch.setattr("harness.plots.answers.ROWS", 1)
+    with themed():
+        texts = {t.get_text() for t in FIGURES["answers"][1](scenes, contest).axes[0].texts}
+    assert "relation-network" in texts
+    assert "cnn-mlp" not in texts
 
 
 def test_a_task_without_kinds_has_no_such_figures(board, contest):
