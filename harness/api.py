@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from harness import checkpoints as checkpoint_store
-from harness import exchange, reproduction
+from harness import exchange, reproduction, submission
 from harness.cells import COMPETING
 from harness.check import Check
 from harness.check import check as check
@@ -26,11 +26,14 @@ from harness.errors import UserError, unknown
 from harness.exchange import STREAMED
 from harness.listing import models, rows, runs, show, tasks
 from harness.plan import Plan, make_plan
+from harness.recipe import get_recipe
+from harness.recipe import sources as recipe_sources
 from harness.records import Run, Score
 from harness.registry import get_task, match_tasks
 from harness.reproduction import Outcome, rows_to_reproduce
 from harness.results import REFERENCE_BUDGET, read_arrays, read_run
 from harness.scaffold import new as new
+from harness.submission import Standing
 from harness.sweep import Done, run_all
 from harness.task import Task, overlap
 from harness.verify import Finding, Proof
@@ -180,6 +183,23 @@ def score(
     return exchange.score_predictions(found, name, Path(predictions), row, results, seed=seed, title=title)
 
 
+def submit(
+    model: str, *, budget: str = "standard", results: Path = RESULTS, out: Path | None = None
+) -> tuple[list[Standing], list[Path]]:
+    """Set a model's finished runs beside the board, and write the folder to send: bundles, sources, the text.
+
+    The command checks, trains and verifies before (``check``, ``run``, ``verify``). Returns where the row would stand
+    and the files of the folder, ``submissions/<row>`` by default. Raises ``UserError`` if there is no such run.
+    """
+    recipe = get_recipe(model)
+    found = submission.standings(results, recipe.row, budget)
+    if not found:
+        raise UserError(f"{recipe.row} has no runs with budget {budget} in {results}; `readhead run` makes them")
+    folder = out if out is not None else Path("submissions", recipe.row)
+    files = submission.write_submission(results, recipe, budget, found, folder, recipe_sources(model))
+    return found, files
+
+
 def prove(task: str = "*") -> Iterator[Proof]:
     """Prove the committed targets of the tasks that a glob names again, and yield what was proven of each split."""
     yield from prove_labels(match_tasks(task))
@@ -320,6 +340,7 @@ __all__ = [
     "runs",
     "score",
     "show",
+    "submit",
     "tasks",
     "verify",
 ]

@@ -110,6 +110,40 @@ def check(model: Annotated[str, typer.Argument(help="A model or row, e.g. my_mod
 
 
 @app.command()
+def submit(
+    model: Annotated[str, typer.Argument(help="Your model or recipe: file.py:Class, row.yaml, module:Class.")],
+    suite: Annotated[
+        str | None, typer.Option("--suite", help="One suite; all that the model can do by default.")
+    ] = None,
+    budget: Budget = "standard",
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds.")] = 3,
+    workers: Annotated[int, typer.Option("--workers", min=1, help="Runs side by side, one thread each.")] = 1,
+    results: Results = Path("results"),
+    out: Annotated[Path | None, typer.Option("--out", help="The folder to send; submissions/ROW by default.")] = None,
+    mlflow: Annotated[bool, typer.Option("--mlflow/--no-mlflow", help="Mirror runs to MLflow.")] = True,
+) -> None:
+    """Check, train and verify your model, show its place beside the board, and write the folder to send."""
+    from harness import api, listing, plan, registry, submission, sweep
+
+    if not listing.checks(api.check(model)):
+        raise typer.Exit(2)
+    planned = plan.make_plan(model, registry.tasks_of(suite), None, budget, range(seeds))
+    listing.skipped(planned)
+    listing.forecast(planned, results, workers, force=False)
+    done = []
+    for one in sweep.run_all(planned.runs, results, workers=workers, mlflow=mlflow):
+        listing.outcome(one)
+        done.append(one)
+    if not listing.findings(f for one in done if one.folder for f in api.verify(one.folder)):
+        raise typer.Exit(2)
+    if any(one.run is None for one in done):
+        raise typer.Exit(1)
+    found, files = api.submit(model, budget=budget, results=results, out=out)
+    listing.table("beside the board", submission.lines(found))
+    listing.written(files)
+
+
+@app.command()
 def new(
     name: Annotated[str, typer.Argument(help="Name of the model, e.g. my-model.")],
     family: Annotated[str, typer.Option("--family", help="transduction, pointing, tape or story.")],

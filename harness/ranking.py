@@ -47,18 +47,18 @@ def centre_of(task: Task) -> Centre:
     return "median" if ranks_by_solved_rate(task) else "mean"
 
 
-def rank_rows(cells: Sequence[Any], task: Task, groups: Mapping[str, Group]) -> list[Ranked]:
+def rank_rows(cells: Sequence[Any], task: Task, groups: Mapping[str, Group], *, claims: bool = False) -> list[Ranked]:
     """Return the places of one table's rows, best first.
 
     ``cells`` are its headline cells on the first test, one a row; ``groups`` hold the runs of the rows that have
     predictions here. Rows are ordered by the task's ``rule``, those with a failed seed behind all others. Then come,
     without a rank, self-reported rows in the same order, and last the rows without a score. A row shares the leader's
     rank if nothing tells them apart: neither has a failed seed, or both have; their solved rates are equal where these
-    rank; and the bootstrap interval of the difference includes 0.
+    rank; and the bootstrap interval of the difference includes 0. ``claims`` ranks self-reported rows with the others.
     """
     named = sorted(cells, key=lambda cell: cell.row)
     ordered = sorted((cell for cell in named if not math.isnan(cell.mean)), key=lambda cell: _order(cell, task))
-    claimed = [cell for cell in ordered if cell.row in groups and groups[cell.row].self_reported]
+    claimed = [cell for cell in ordered if not claims and cell.row in groups and groups[cell.row].self_reported]
     scored = [cell for cell in ordered if cell not in claimed]
     scoreless = [Ranked(cell.row, None) for cell in named if math.isnan(cell.mean)]
     if not scored:
@@ -98,6 +98,12 @@ def _compare(leader: str, rows: Sequence[str], task: Task, groups: Mapping[str, 
         return {}
     first = _resampled(groups[leader], task, centre)
     return {row: difference(_resampled(groups[row], task, centre), first) for row in own}
+
+
+def paired(a: Group, b: Group, task: Task) -> Comparison:
+    """Return the bootstrap comparison ``a - b`` of two rows in the headline on the first test."""
+    centre = centre_of(task)
+    return difference(_resampled(a, task, centre), _resampled(b, task, centre))
 
 
 def _resampled(group: Group, task: Task, centre: Centre) -> Resampled:

@@ -182,6 +182,13 @@ def get_recipe(name: str) -> Recipe:
     return Recipe(row=_row_name(name), model=name, title=_row_name(name), community=":" in name)
 
 
+def sources(name: str) -> list[Path]:
+    """Return the files of one's own that a name stands for: a recipe, a model file; none for what is installed."""
+    files = [Path(name)] if name.endswith((".yaml", ".yml")) else []
+    where = get_recipe(name).model.rpartition(":")[0]
+    return files + ([Path(where)] if where.endswith(".py") else [])
+
+
 def match_recipes(pattern: str) -> list[Recipe]:
     """Return the installed rows that a glob such as ``tape-*`` matches, or the one recipe that ``pattern`` names."""
     if any(char in pattern for char in "*?["):

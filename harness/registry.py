@@ -67,6 +67,14 @@ def match_tasks(pattern: str) -> list[Task]:
     return [get_task(name) for name in names]
 
 
+def tasks_of(suite: str | None) -> str:
+    """Return the glob of a suite's tasks, of all tasks for None; a ``UserError`` lists the suites there are."""
+    suites = {name.split("/")[0] for name in task_names()}
+    if suite is not None and suite not in suites:
+        raise unknown("suite", suite, suites)
+    return "*" if suite is None else f"{suite}/*"
+
+
 def load_model_class(name: str) -> type[Any]:
     """Return the model class called ``name`` (entry point, ``module:Class`` or ``file.py:Class``), unchecked."""
     found = _entries(MODELS)

@@ -64,7 +64,7 @@ class Board:
     @cached_property
     def contests(self) -> Mapping[Contest, Sequence[Ranked]]:
         """The rows of every table, best first; tables by task and regime, the largest budget first."""
-        return {contest: self._rank(contest) for contest in self._tables()}
+        return {contest: self.rank(contest) for contest in self._tables()}
 
     def row(self, contest: Contest, row: str) -> Group | None:
         """Return the runs of one row of a table, None where it has none here."""
@@ -87,11 +87,15 @@ class Board:
                 found.append(Contest(task, line.regime, line.budget))
         return sorted(found, key=_reading_order)
 
-    def _rank(self, contest: Contest) -> list[Ranked]:
+    def headline_cells(self, contest: Contest) -> list[Any]:
+        """Return the headline cell on the first test of every row of a table."""
         wanted = (contest.test, contest.task.headline.name)
-        cells = [c for key, c in self.cells.items() if key[:3] == contest.key and key[4:] == wanted]
+        return [cell for key, cell in self.cells.items() if key[:3] == contest.key and key[4:] == wanted]
+
+    def rank(self, contest: Contest, *, claims: bool = False) -> list[Ranked]:
+        """Return the places of a table's rows; with ``claims`` self-reported ones have ranks, too."""
         own = {key[3]: group for key, group in self.groups.items() if key[:3] == contest.key}
-        return rank_rows(cells, contest.task, own)
+        return rank_rows(self.headline_cells(contest), contest.task, own, claims=claims)
 
 
 def _reading_order(contest: Contest) -> tuple[Any, ...]:

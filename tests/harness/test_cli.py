@@ -269,6 +269,34 @@ def test_the_whole_way_of_a_strangers_model(readhead):
     assert "0 runs to do, 1 finished already" in out
 
 
+def test_submit_checks_trains_verifies_and_writes_the_folder_to_send(readhead):
+    assert readhead("new", "my-tape", "--family", "tape")[0] == 0
+    command = ("submit", "my_tape.py:MyTape", "--suite", "ntm", "--budget", "smoke", "--seeds", "1", "--no-mlflow")
+    code, out, err = readhead(*command)
+    assert (code, err) == (0, "")
+    for part in ("all checks passed", "4 runs to do", "4 verified", "beside the board", "1 of 1"):
+        assert part in out
+    folder = Path("submissions/my-tape")
+    assert {path.name for path in folder.iterdir()} == {"runs", "my_tape.py", "submission.md"}
+    assert readhead("verify", str(folder))[1] == "4 verified\n"
+    assert "0 runs to do, 4 finished already" in readhead(*command)[1]  # it goes on where it was
+    assert readhead("reproduce", "my-tape", "--task", "ntm/copy", "--budget", "smoke")[0] == 0
+    assert readhead("leaderboard")[0] == 0
+    shown = [
+        line for line in Path("leaderboard.md").read_text().splitlines() if line.startswith("| ") and "my-tape" in line
+    ]
+    assert sorted(line.split("|")[1].strip() for line in shown if "**" in line) == ["", "", "", "1"]
+
+
+def test_a_model_that_breaks_the_contract_is_not_submitted(readhead):
+    name = model_file(Path.cwd(), "transduction", "return None")
+    code, out, _ = readhead("submit", name, "--budget", "smoke", "--seeds", "1")
+    assert code == 2
+    assert "FAILED" in out
+    assert not Path("submissions").exists()
+    assert "unknown suite 'nmt'" in readhead("submit", "lstm", "--suite", "nmt")[2]
+
+
 def test_reproduce_says_how_long_it_takes_then_what_came_of_each_row(readhead):
     row = ("lstm", "--task", "seq2seq/copy", "--budget", "smoke")
     assert readhead("run", *row, "--seeds", "0", "--no-mlflow")[0] == 0

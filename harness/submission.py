@@ -1,0 +1,164 @@
+"""From a model to a submission: its place beside the board, its bundles in a folder of their own, the text to send."""
+
+import math
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from harness.errors import UserError
+from harness.markdown import DASH, code, escape, interval, number, table
+from harness.ranking import centre_of, paired
+from harness.recipe import Recipe
+from harness.records import Run
+from harness.results import find_bundles, read_run, runs_folder
+from harness.standings import Board, Contest, load_board
+from harness.statistics import Comparison
+
+
+@dataclass(frozen=True)
+class Against:
+    """Another row, its score, and the difference to it; no interval where its predictions are not here."""
+
+    row: str
+    score: float
+    difference: Comparison
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a row would stand in one table if it were ranked: ``rank`` of ``rows``, None without a score."""
+
+    contest: Contest
+    cell: Any
+    rank: int | None
+    tied: bool
+    rows: int
+    best: Against | None
+    nearest: Against | None
+
+
+def standings(results: Path, row: str, budget: str) -> list[Standing]:
+    """Return where ``row`` would stand in every table of a budget that it has runs in.
+
+    *best* is the best other row, *nearest* the baseline whose score is nearest to the row's own.
+    """
+    board = load_board(results)
+    contests = [contest for contest in board.contests if contest.budget == budget and board.row(contest, row)]
+    return [_standing(board, contest, row) for contest in contests]
+
+
+def _standing(board: Board, contest: Contest, row: str) -> Standing:
+    cells = {cell.row: cell for cell in board.headline_cells(contest)}
+    score = {name: _score(cell, contest) for name, cell in cells.items()}
+    ranked = [place for place in board.rank(contest, claims=True) if place.rank is not None]
+    own = next((place for place in ranked if place.row == row), None)
+    others = [place.row for place in ranked if place.row != row]
+    baselines = [name for name in others if cells[name].kind == "trained"]
+    nearest = min(baselines, key=lambda name: abs(score[name] - score[row]), default=None) if own else None
+
+    def against(name: str | None) -> Against | None:
+        if name is None:
+            return None
+        ours, theirs = board.row(contest, row), board.row(contest, name)
+        if own is None or ours is None or theirs is None:  # no score, or it is from the installed package
+            return Against(name, score[name], Comparison(score[row] - score[name], math.nan, math.nan))
+        return Against(name, score[name], paired(ours, theirs, contest.task))
+
+    return Standing(
+        contest=contest,
+        cell=cells[row],
+        rank=own.rank if own else None,
+        tied=bool(own and own.tied),
+        rows=len(ranked),
+        best=against(next(iter(others), None)),
+        nearest=against(nearest),
+    )
+
+
+def _score(cell: Any, contest: Contest) -> float:
+    """Return what a table ranks its rows by, as far as it is one number."""
+    return float(cell.median if centre_of(contest.task) == "median" else cell.mean)
+
+
+def lines(found: Sequence[Standing]) -> list[dict[str, str]]:
+    """Return one line a table: score, the rank it would have, and the differences to the best and the nearest row."""
+    return [
+        {
+            "task": f"{one.contest.task.name}:{one.contest.regime}",
+            "headline": one.contest.task.headline.title,
+            "seeds": f"{one.cell.n_seeds}/{one.cell.n_seeds + one.cell.n_failed}",
+            "score": interval(one.cell.mean, one.cell.low, one.cell.high, one.cell.unit),
+            "would rank": f"{one.rank}{'=' if one.tied else ''} of {one.rows}" if one.rank is not None else DASH,
+            "minus the best": _difference(one.best, one.cell.unit),
+            "minus the nearest baseline": _difference(one.nearest, one.cell.unit),
+        }
+        for one in found
+    ]
+
+
+def _difference(against: Against | None, unit: str) -> str:
+    """Return a signed difference with its interval, and the row that it is to."""
+    if against is None:
+        return DASH
+    found = against.difference
+    shown = f"{'+' if found.difference >= 0 else ''}{number(found.difference, unit)}"
+    if not math.isnan(found.low):
+        shown += f" ({number(found.low, unit)} to {number(found.high, unit)})"
+    return f"{shown}, {against.row} {number(against.score, unit)}"
+
+
+def write_submission(
+    results: Path, recipe: Recipe, budget: str, found: Sequence[Standing], folder: Path, sources: Sequence[Path] = ()
+) -> list[Path]:
+    """Write a folder to send: the row's bundles, the ``sources`` of its model, and ``submission.md``; return its files.
+
+    An older submission of the row is replaced. Raises ``UserError`` if the folder cannot be written, or holds something
+    else.
+    """
+    bundles = [
+        (path, run)
+        for path in find_bundles(results)
+        if (run := read_run(path)).identity.row == recipe.row and run.identity.budget == budget
+    ]
+    if folder.exists() and any(folder.iterdir()) and not (folder / "submission.md").exists():
+        raise UserError(f"{folder} holds something that is no submission; choose another folder with --out")
+    try:
+        if folder.exists():
+            shutil.rmtree(folder)
+        for path, _ in bundles:
+            shutil.copytree(path, folder / "runs" / path.relative_to(runs_folder(results)))
+        for source in sources:
+            shutil.copy2(source, folder / source.name)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "submission.md").write_text(_text([run for _, run in bundles], recipe, budget, found, sources))
+    except OSError as error:
+        raise UserError(f"the submission {folder} cannot be written: {error.strerror or error}") from error
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def _text(runs: Sequence[Run], recipe: Recipe, budget: str, found: Sequence[Standing], sources: Sequence[Path]) -> str:
+    """Return ``submission.md``: what a maintainer has to know, from the bundles and the recipe alone."""
+    shown = lines(found)
+    header = list(shown[0]) if shown else []
+    environment = Environment(loader=PackageLoader("harness"), undefined=StrictUndefined, trim_blocks=True)
+    first = runs[0]
+    return environment.get_template("submission.md.j2").render(
+        title=escape(recipe.title),
+        row=code(recipe.row),
+        model=code(recipe.model),
+        version=first.identity.model_version,
+        paper=escape(recipe.paper),
+        budget=budget,
+        settings=[(code(k), code(str(v))) for k, v in sorted(first.identity.hyperparameters.items())],
+        tuning=escape(recipe.tuning),
+        table=table(header, [[escape(cell) for cell in line.values()] for line in shown], range(3, 5)),
+        bundles=len(runs),
+        dirty=any(run.provenance.dirty for run in runs),
+        commits=sorted({run.provenance.commit or "no repository" for run in runs}),
+        libraries=first.provenance.libraries,
+        sources=[code(source.name) for source in sources],
+    )
