@@ -52,7 +52,7 @@ class RelationNetwork(pl.LightningModule):
         super().__init__()
         if precision not in ("fp32", "bf16"):
             raise ValueError(f"precision {precision!r} is not valid: fp32 or bf16")
-        self.spec, self.precision, self.self_pairs = spec, precision, False
+        self.spec, self.precision = spec, precision
         self.learning_rate, self.warm_up, self.decay_from = learning_rate, warm_up, decay_from
         self.objects = Objects(spec, conv)
         self.g = Relation(self.objects.width, spec.question_bits, g)
@@ -61,18 +61,20 @@ class RelationNetwork(pl.LightningModule):
             layers += [he(nn.Linear(before, after)), nn.ReLU()]
         self.f = nn.Sequential(*layers, nn.Dropout(dropout), nn.Linear(f[-1], spec.answers))
         self.build_pool(g[-1])
+        self.self_pairs: Tensor  # a buffer, so that stored weights say which phase they are of
+        self.register_buffer("self_pairs", torch.tensor(False))
 
     def build_pool(self, width: int) -> None:
         """Make the parameters of ``pool`` for relations of ``width``: a sum has none."""
 
     def on_phase(self, name: str) -> None:
         """Leave out the pairs of different objects in the phase ``self-pairs``."""
-        self.self_pairs = name == "self-pairs"
+        self.self_pairs.fill_(name == "self-pairs")
 
     def forward(self, objects: Tensor, question: Tensor) -> Tensor:
         """Return scores ``(B,Q,A)`` for ``objects (B,N,C)`` and ``question (B,Q,E)``."""
         with torch.autocast("cpu", torch.bfloat16, enabled=self.training and self.precision == "bf16"):
-            relations = self.g(objects, question, self.self_pairs)  # (B,Q,P,w)
+            relations = self.g(objects, question, bool(self.self_pairs))  # (B,Q,P,w)
         return self.f(self.pool(relations, self.absent(objects)))
 
     def pool(self, relations: Tensor, absent: Tensor | None) -> Tensor:
@@ -114,10 +116,11 @@ class RelationNetwork(pl.LightningModule):
     def explain(self, inputs: Inputs) -> dict[str, Tensor]:
         """Return ``answers (B,Q)`` and the relevance of all ``pairs (B,Q,N,N)``; of pictures, ``places (B,N,2)``."""
         objects = self.objects(inputs)
-        relations, absent = self.g(objects, inputs.question), self.absent(objects)
+        relations, absent = self.g(objects, inputs.question, bool(self.self_pairs)), self.absent(objects)
         pooled = self.pool(relations, absent)
-        relevance = self.relevance(relations, pooled, absent).unflatten(2, (objects.shape[1], -1))
-        return {"answers": self.f(pooled).argmax(2), "pairs": relevance, **self.objects.explain(len(objects))}
+        relevance = self.relevance(relations, pooled, absent)  # (B,Q,P)
+        pairs = relevance.diag_embed() if self.self_pairs else relevance.unflatten(2, (objects.shape[1], -1))
+        return {"answers": self.f(pooled).argmax(2), "pairs": pairs, **self.objects.explain(len(objects))}
 
     def relevance(self, relations: Tensor, pooled: Tensor, absent: Tensor | None) -> Tensor:
         """Return each pair's share ``(B,Q,P)`` of the answer's score, to first order: ∂score/∂sum · g(o_i, o_j, q)."""

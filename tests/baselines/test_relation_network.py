@@ -167,6 +167,21 @@ def test_self_pairs_are_the_diagonal_of_all_pairs(spec, kind):
     assert not torch.allclose(alone, all_pairs, atol=1e-4)
 
 
+@pytest.mark.parametrize("kind", [RelationNetwork, AttentionPool])
+def test_weights_of_the_first_phase_are_scored_as_of_the_first_phase(spec, kind):
+    """The best weights on validation may be of an earlier phase than the last."""
+    model, later = kind(spec, **SIZES).eval(), kind(spec, **SIZES).eval()
+    model.on_phase("self-pairs")
+    later.on_phase("all-pairs")
+    later.load_state_dict(model.state_dict())
+    inputs = scene_batch(spec, objects=3).inputs
+    assert torch.equal(later.predict_step(inputs).scores, model.predict_step(inputs).scores)
+    pairs = explained(later, spec)["pairs"]
+    assert pairs.shape[2] == pairs.shape[3]
+    assert pairs.abs().amax() > 0
+    assert (pairs.flatten(2)[..., 1 : pairs.shape[2]] == 0).all()  # of the first object with others
+
+
 # What they point to
 
 
