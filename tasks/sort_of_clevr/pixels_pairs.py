@@ -1,5 +1,7 @@
 """``sort-of-clevr/pixels-pairs``: pictures with colour–shape pairs that training never showed."""
 
+from typing import ClassVar
+
 from tasks.sort_of_clevr.forms import PixelForm
 from tasks.sort_of_clevr.pairs import UnseenPairs
 
@@ -18,3 +20,4 @@ class PixelsPairs(UnseenPairs, PixelForm):
 
     name = "sort-of-clevr/pixels-pairs"
     version = 1
+    sampled: ClassVar[tuple[str, ...] | None] = ()  # to a model it is ``pixels``
