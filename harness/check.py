@@ -246,13 +246,14 @@ def _check_task(model: type[Any], task: Task, regime: str, recipe: Recipe) -> It
             yield Check(
                 label, title, False, f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
             )
-    dropped = []
+    dropped: dict[str, list[str]] = {}
     for name in task.regime(regime).tests:
         reason = unsupported(model, t.spec, float(task.load(name).sizes.max()))
         if reason is not None:
-            dropped.append(f"{name} ({reason})")
+            dropped.setdefault(reason, []).append(name)
     if dropped:
-        yield Check(label, "supports", None, f"does not run on {', '.join(dropped)}")
+        reasons = "; ".join(f"{', '.join(names)} ({reason})" for reason, names in dropped.items())
+        yield Check(label, "supports", None, f"does not run on {reasons}")
 
 
 def _shown(value: Any) -> str:

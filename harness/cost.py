@@ -40,5 +40,7 @@ def forward_flops(model: Any, batch: Batch) -> float:
         torch.manual_seed(0)
         counter = FlopCounterMode(display=False)
         with torch.backends.mkldnn.flags(enabled=False), sdpa_kernel(SDPBackend.MATH), counter:
-            copy.deepcopy(model).training_step(batch, 0)  # a step may change buffers
+            # A copy, for a step may change buffers; without gradients, for the counter's hooks cannot do with a view of
+            # a parameter, such as learned queries expanded over the batch.
+            copy.deepcopy(model).requires_grad_(False).training_step(batch, 0)
     return counter.get_total_flops() / len(batch)

@@ -217,7 +217,7 @@ def checks(found: Iterable[Check]) -> bool:
     failed = 0
     for check in found:
         mark = {True: "ok", False: "FAILED", None: "n/a"}[check.passed]
-        console.print(f"{mark:7}{check.task:28}{check.name:26}{escape(check.detail)}".rstrip())
+        console.print(f"{mark:7}{check.task:26} {check.name:26} {escape(check.detail)}".rstrip())
         failed += check.passed is False
     console.print("all checks passed" if not failed else f"{failed} checks failed")
     return not failed

@@ -137,3 +137,21 @@ def test_fused_attention_is_counted():
     task = get_task("ntm/copy")
     batch = largest_training_batch(task, task.split("train"))
     assert forward_flops(Attention(), batch) == 2 * 2 * (2 * 10 * 10 * 8)
+
+
+class Queries(nn.Module):
+    """Learned queries instead of what was read."""
+
+    def __init__(self):
+        super().__init__()
+        self.queries = nn.Parameter(torch.randn(T, C))
+        self.inner = nn.Linear(C, H)
+
+    def forward(self, x):
+        return self.inner(self.queries.expand(len(x), -1, -1))
+
+
+def test_learned_queries_expanded_over_the_batch_can_be_counted():
+    model = Model(Queries())
+    assert forward_flops(model, batch()) == 2 * T * C * H
+    assert all(parameter.requires_grad for parameter in model.parameters())
