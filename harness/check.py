@@ -14,7 +14,7 @@ from harness.families.base import Batch, Examples, Stored
 from harness.model import applies, build, get_model, unsupported
 from harness.recipe import Recipe, get_recipe
 from harness.registry import get_task, task_names
-from harness.splits import Size, Split, Stream, generator
+from harness.splits import Size, Stream, generator
 from harness.task import Task
 from harness.training import Trainer, derive_seed, seed_everything
 
@@ -94,7 +94,6 @@ def tiny(task: Task, regime: str, recipe: Recipe) -> Tiny:
         return Tiny(
             task, regime, recipe, draw(sizes[min(2, len(sizes) - 1)], "a"), draw(sizes[min(5, len(sizes) - 1)], "b")
         )
-    assert isinstance(split, Split)
     examples = task.load(split.name)
     order = examples.sizes.argsort(kind="stable")
     return Tiny(task, regime, recipe, examples.take(order[:EXAMPLES]), examples.take(order[-EXAMPLES:]))

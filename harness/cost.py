@@ -9,7 +9,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from harness.families.base import Batch
-from harness.splits import Split, Stream, generator
+from harness.splits import AnySplit, Stream, generator
 from harness.task import Task
 
 FLOP_BATCH = 4
@@ -20,7 +20,7 @@ def parameters(model: Any) -> int:
     return sum(p.numel() for p in model.parameters() if p.requires_grad)
 
 
-def largest_training_batch(task: Task, split: Split | Stream, count: int = FLOP_BATCH) -> Batch:
+def largest_training_batch(task: Task, split: AnySplit, count: int = FLOP_BATCH) -> Batch:
     """Return ``count`` examples of a training split at its largest size."""
     if isinstance(split, Stream):
         rng = generator(task.name, task.version, split.name, "flops")

@@ -31,19 +31,22 @@ class Curve:
 def curves(board: Board, contest: Contest) -> dict[tuple[str, str, str], Curve]:
     """Return the curves of a table by budget (its own or ``reference``), row and metric.
 
-    One point a size: where the ladder repeats a size of the first test, the ladder's own stands.
+    One point a size: where the ladder repeats a size of the first test, the ladder's own stands. A test that is neither
+    the first nor on the ladder is not drawn.
     """
     scores = board.scores
+    first, *others = contest.task.regime(contest.regime).tests
+    drawn = [first, *(split for split in others if contest.task.bounded(split).ladder is not None)]
     chosen = scores[
         (scores["task"] == contest.task.name)
         & (scores["regime"] == contest.regime)
         & scores["budget"].isin([contest.budget, REFERENCE_BUDGET])
+        & scores["split"].isin(drawn)
         & scores["size"].notna()
         & ~scores["status"].isin(["published", "missing"])
     ]
-    order = {split: index for index, split in enumerate(contest.task.regime(contest.regime).tests)}
     points: dict[tuple[str, str, str], dict[float, Any]] = {}
-    for cell in sorted(records(chosen), key=lambda cell: order.get(cell.split, -1)):
+    for cell in sorted(records(chosen), key=lambda cell: drawn.index(cell.split)):
         points.setdefault((cell.budget, cell.row, cell.metric), {})[cell.size] = cell
     centre = centre_of(contest.task)
     return {key: _curve([cells[size] for size in sorted(cells)], centre) for key, cells in points.items()}

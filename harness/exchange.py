@@ -18,7 +18,7 @@ from harness.plan import combined_fingerprint, untrained_identity
 from harness.recipe import recipe_paths
 from harness.records import Run, Score
 from harness.results import EXTERNAL_BUDGET, npz_arrays, npz_bytes, require_writable, write_bundle
-from harness.splits import BLOCK, Split, Stream, stream_sample
+from harness.splits import BLOCK, AnySplit, Stream, stream_sample
 from harness.task import Task
 
 FORMATS = ("npz", "jsonl")
@@ -62,11 +62,11 @@ def _write(path: Path, data: bytes) -> Path:
     return path
 
 
-def _examples(task: Task, split: Split | Stream, training: int) -> Examples:
+def _examples(task: Task, split: AnySplit, training: int) -> Examples:
     """Return a bounded split, or the beginning of a stream."""
-    if isinstance(split, Split):
-        return task.load(split.name)
-    return stream_sample(task, split, -(-training // BLOCK) * BLOCK)
+    if isinstance(split, Stream):
+        return stream_sample(task, split, -(-training // BLOCK) * BLOCK)
+    return task.load(split.name)
 
 
 def _packed(examples: Examples, form: str, sides: tuple[str, ...], task: Task) -> bytes:

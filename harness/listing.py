@@ -22,7 +22,7 @@ from harness.records import Run, Score
 from harness.registry import get_task, load_model_class, model_names, task_names
 from harness.reproduction import Against, Outcome, against_published, expected_seconds
 from harness.results import find_bundles, read_run
-from harness.splits import Split
+from harness.splits import AnySplit, Split, Variant
 from harness.sweep import Done
 from harness.verify import Finding, Proof
 
@@ -122,7 +122,6 @@ def show(name: str, n: int) -> None:
         absent = task.missing(regime)
         about = str(task.spec(regime)) if absent is None else f"its data are not here: {absent}"
         console.print(f"\nregime [bold]{regime}[/bold]: {escape(about)}")
-        names = (splits.train, splits.validation, *splits.tests)
         prints = task.fingerprints(regime) if absent is None else task.pinned["splits"]
         table(
             "splits",
@@ -134,7 +133,7 @@ def show(name: str, n: int) -> None:
                     "fingerprint": prints.get(s, "-")[:16],
                     "overlap": _overlap(task.pinned, regime, s),
                 }
-                for s in names
+                for s in splits.names
             ),
         )
         if absent is not None:
@@ -144,11 +143,15 @@ def show(name: str, n: int) -> None:
             console.print(f"\n{splits.tests[0]}, example {row}\n{escape(task.render(examples, row))}")
 
 
-def _count(split: Any) -> str:
+def _count(split: AnySplit) -> str:
+    if isinstance(split, Variant):
+        return f"{split.of}, varied"
     return f"{len(split):,}" if isinstance(split, Split) else "stream"
 
 
-def _sizes(split: Any) -> str:
+def _sizes(split: AnySplit) -> str:
+    if isinstance(split, Variant):
+        return "-"
     sizes = split.sizes
     return str(sizes[0]) if len(sizes) == 1 else f"{sizes[0]}-{sizes[-1]}"
 
@@ -214,7 +217,7 @@ def checks(found: Iterable[Check]) -> bool:
     failed = 0
     for check in found:
         mark = {True: "ok", False: "FAILED", None: "n/a"}[check.passed]
-        console.print(f"{mark:7}{check.task:23} {check.name:26} {escape(check.detail)}".rstrip())
+        console.print(f"{mark:7}{check.task:26} {check.name:26} {escape(check.detail)}".rstrip())
         failed += check.passed is False
     console.print("all checks passed" if not failed else f"{failed} checks failed")
     return not failed

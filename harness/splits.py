@@ -63,6 +63,22 @@ class Stream:
     role: Role = "train"
 
 
+@dataclass(frozen=True)
+class Variant:
+    """A training split that holds the examples of the bounded split ``of``, varied by the task as they are drawn.
+
+    What ``Task.vary`` makes of an example may differ from one epoch to the next; it depends on the run's seed, the
+    phase, the epoch and the batch alone.
+    """
+
+    name: str
+    of: str
+    role: Role = "train"
+
+
+AnySplit = Split | Stream | Variant
+
+
 def generator(task: str, version: int, split: str, block: int | str) -> RandomState:
     """Return the random state of one block.
 
@@ -76,7 +92,7 @@ def draw_split(task: "Task", split: Split) -> Examples:
     """Generate a bounded split, blocks in the order of its sizes, with the targets that ``generate`` gives."""
     parts = []
     for block, size in enumerate(split.sizes):
-        rng = generator(task.name, task.version, split.name, block)
+        rng = generator(task.data_name, task.version, split.name, block)
         parts.append(task.generate(rng, size, split.per_size, split.role))
     return task.family.concatenate(parts)
 
@@ -88,7 +104,7 @@ def load_split(task: "Task", split: Split) -> Examples:
 
 def load_block(task: "Task", stream: Stream, block: int) -> Examples:
     """Generate block ``block`` of a training stream: 256 examples of one size."""
-    rng = generator(task.name, task.version, stream.name, block)
+    rng = generator(task.data_name, task.version, stream.name, block)
     size = stream.sizes[rng.randint(len(stream.sizes))]
     return task.generate(rng, size, BLOCK, stream.role)
 
@@ -97,10 +113,11 @@ class TrainingBatches:
     """The batches of one run, in order; batch ``i`` is the same however the run got there.
 
     A stream is read from the seed's own offset, in groups of blocks whose batches are shuffled together. A bounded
-    training split is shuffled anew every epoch, from (seed, epoch). ``phase`` separates the data of a run's phases.
+    training split, or a variant of one, is shuffled anew every epoch, from (seed, epoch). ``phase`` separates the data
+    of a run's phases.
     """
 
-    def __init__(self, task: "Task", split: Split | Stream, seed: int, batch_size: int, phase: int = 0):
+    def __init__(self, task: "Task", split: AnySplit, seed: int, batch_size: int, phase: int = 0):
         self.task, self.split, self.seed, self.batch_size, self.phase = task, split, seed, batch_size, phase
         if batch_size < 1:
             raise UserError(f"batch_size {batch_size} is not valid: it must be at least 1")
@@ -113,7 +130,7 @@ class TrainingBatches:
                 )
             self._per_round = GROUP * BLOCK // batch_size
         else:
-            self._bounded = task.load(split.name)
+            self._bounded = task.load(split.of if isinstance(split, Variant) else split.name)
             self._per_round = -(-len(self._bounded) // batch_size)
 
     def iterate(self, start: int, stop: int) -> Iterator[Batch]:
@@ -144,7 +161,11 @@ class TrainingBatches:
             rows = rng.permutation(len(self._bounded))
             for batch in range(offset, offset + count):
                 chosen = rows[batch * self.batch_size : (batch + 1) * self.batch_size]
-                yield self.task.family.batch(self._bounded.take(chosen))
+                examples = self._bounded.take(chosen)
+                if isinstance(self.split, Variant):
+                    varying = generator(self.task.name, self.task.version, f"{name}/{index}", batch)
+                    examples = self.task.vary(self.split.name, examples, varying)
+                yield self.task.family.batch(examples)
 
 
 def fingerprint(examples: Examples) -> str:
@@ -161,6 +182,12 @@ def fingerprint(examples: Examples) -> str:
 def stream_sample(task: "Task", stream: Stream, count: int = FINGERPRINTED) -> Examples:
     """Return the first ``count`` examples (a multiple of 256) of a stream, in block order."""
     return task.family.concatenate([load_block(task, stream, block) for block in range(count // BLOCK)])
+
+
+def variant_sample(task: "Task", variant: Variant) -> Examples:
+    """Return the first 256 examples of the split behind a variant, varied."""
+    rng = generator(task.data_name, task.version, variant.name, "sample")
+    return task.vary(variant.name, task.load(variant.of).take(slice(0, BLOCK)), rng)
 
 
 def row_hash(rows: np.ndarray) -> np.ndarray:

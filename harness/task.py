@@ -17,7 +17,18 @@ from harness import kept as kept_splits
 from harness.errors import UserError, unknown
 from harness.families.base import Examples, Family, Stored
 from harness.metrics import Metric
-from harness.splits import Role, Size, Split, Stream, fingerprint, load_split, stream_sample
+from harness.splits import (
+    AnySplit,
+    Role,
+    Size,
+    Split,
+    Stream,
+    Variant,
+    fingerprint,
+    load_split,
+    stream_sample,
+    variant_sample,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,11 +38,20 @@ Bound = Literal["exact", "expected", "none"]
 
 @dataclass(frozen=True)
 class Regime:
-    """A training split, its validation split and its tests, by name; the first test has the regime's own sizes."""
+    """A training split, its validation split and its tests, by name; the first test has the regime's own sizes.
+
+    ``also`` names further training splits, made of the same examples as ``train``: a recipe's phases may ask for them.
+    """
 
     train: str
     validation: str
     tests: tuple[str, ...]
+    also: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all its splits."""
+        return (self.train, *self.also, self.validation, *self.tests)
 
 
 @dataclass(frozen=True)
@@ -58,7 +78,7 @@ class Task(ABC):
     name: ClassVar[str]
     version: ClassVar[int]
     family: ClassVar[Family]
-    splits: ClassVar[tuple[Split | Stream, ...]]
+    splits: ClassVar[tuple[AnySplit, ...]]
     regimes: ClassVar[Mapping[str, Regime]]
     metrics: ClassVar[tuple[Metric, ...]]
     plotted: ClassVar[tuple[str, ...]]
@@ -82,6 +102,10 @@ class Task(ABC):
     @abstractmethod
     def generate(self, rng: RandomState, size: Size, count: int, role: Role) -> Examples:
         """Return ``count`` examples of ``size`` for a split of ``role``; all randomness comes from ``rng``."""
+
+    def vary(self, split: str, examples: Examples, rng: RandomState) -> Examples:
+        """Return ``examples`` as the variant ``split`` draws them; the caller's arrays stay as they are."""
+        raise NotImplementedError(f"{self.name} does not say how {split} varies its examples")
 
     @abstractmethod
     def references(self) -> dict[str, Reference]:
@@ -113,6 +137,16 @@ class Task(ABC):
         """Return a bounded split as text, in the format in which others exchange this task's data."""
         raise UserError(f"{self.name} has no text format to export its splits in")
 
+    breakdown: ClassVar[tuple[str, ...]] = ()
+    """Metrics of kinds of examples, in one unit, that a figure shows side by side; none where there are no kinds."""
+
+    draws_answers: ClassVar[bool] = False
+    """Whether ``draw_answers`` is defined."""
+
+    def draw_answers(self, axis: "Axes", examples: Examples, row: int, answers: Mapping[str, Stored]) -> None:
+        """Draw one example and what each row of the board answered: its predictions for ``examples`` by its name."""
+        raise NotImplementedError(f"{self.name} does not draw answers")
+
     draws: ClassVar[tuple[str, ...]] = ()
     """What an explanation must hold for ``draw``; nothing where the task draws none."""
 
@@ -133,6 +167,11 @@ class Task(ABC):
     def draw(self, axis: "Axes", examples: Examples, row: int, explanation: Stored) -> None:
         """Draw on ``axis`` what a model showed of itself on one example: prediction and ``explain``, no batch axis."""
         raise NotImplementedError(f"{self.name} does not draw explanations")
+
+    @property
+    def data_name(self) -> str:
+        """What seeds its examples: its name, or one that it shares with tasks that show the same in another form."""
+        return self.name
 
     @property
     def suite(self) -> str:
@@ -163,7 +202,7 @@ class Task(ABC):
             raise unknown(f"budget of {self.name}", name, self.budgets)
         return self.regime_budgets.get(regime, {}).get(name, self.budgets[name])
 
-    def split(self, name: str) -> Split | Stream:
+    def split(self, name: str) -> AnySplit:
         """Return a split by name; a ``UserError`` lists the valid ones."""
         found = {split.name: split for split in self.splits}
         if name not in found:
@@ -174,7 +213,8 @@ class Task(ABC):
         """Return the bounded split ``name``."""
         split = self.split(name)
         if not isinstance(split, Split):
-            raise UserError(f"split {name} of {self.name} is a training stream and has no end")
+            kind = "a training stream and has no end" if isinstance(split, Stream) else f"a variant of {split.of}"
+            raise UserError(f"split {name} of {self.name} is {kind}")
         return split
 
     def make(self, split: Split) -> Examples:
@@ -186,7 +226,7 @@ class Task(ABC):
         return {}
 
     def load(self, name: str) -> Examples:
-        """Return a bounded split, or a stream's fingerprinted beginning, checked against its pinned fingerprint."""
+        """Return a bounded split, or the fingerprinted sample of a stream or variant, checked against its pin."""
         if name not in self._loaded:
             pinned = self.pinned["splits"].get(name)
             examples = kept_splits.read_kept(pinned) if pinned is not None else None
@@ -195,10 +235,10 @@ class Task(ABC):
             self._loaded[name] = examples
         return self._loaded[name]
 
-    def _made(self, split: Split | Stream, pinned: str | None) -> Examples:
+    def _made(self, split: AnySplit, pinned: str | None) -> Examples:
         """Return a split made anew, checked against its pinned fingerprint if it has one."""
         start = time.perf_counter()
-        examples = stream_sample(self, split) if isinstance(split, Stream) else self.make(split)
+        examples = self._sample(split) if isinstance(split, Stream | Variant) else self.make(split)
         try:
             self.family.check_examples(examples)
         except UserError as error:
@@ -214,6 +254,9 @@ class Task(ABC):
         if pinned is not None and seconds > kept_splits.KEEP_SECONDS:
             kept_splits.keep(examples, pinned)
         return examples
+
+    def _sample(self, split: Stream | Variant) -> Examples:
+        return stream_sample(self, split) if isinstance(split, Stream) else variant_sample(self, split)
 
     @property
     def fingerprint_path(self) -> Path:
@@ -232,8 +275,8 @@ class Task(ABC):
 
     def fingerprints(self, regime: str) -> dict[str, str]:
         """Return the fingerprint of every split of a regime, generating those that are not pinned."""
-        names = (self.regime(regime).train, self.regime(regime).validation, *self.regime(regime).tests)
-        return {name: self.pinned["splits"].get(name) or fingerprint(self.load(name)) for name in names}
+        pinned = self.pinned["splits"]
+        return {name: pinned.get(name) or fingerprint(self.load(name)) for name in self.regime(regime).names}
 
     def score(self, stored: Stored, examples: Examples) -> dict[str, float]:
         """Return every metric over ``examples``."""

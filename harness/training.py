@@ -21,7 +21,7 @@ import torch
 from pytorch_lightning.profilers import PassThroughProfiler
 
 from harness.checkpoints import Checkpoints
-from harness.errors import UserError
+from harness.errors import UserError, unknown
 from harness.evaluation import predict
 from harness.families.base import Batch
 from harness.mirror import Mirror
@@ -43,7 +43,7 @@ class Schedule:
     """What a run trains on: its phases, their batches, and the segments between validations."""
 
     def __init__(self, task: Task, regime: str, training: Training, examples: int, seed: int):
-        split = task.regime(regime).train
+        allowed = (task.regime(regime).train, *task.regime(regime).also)
         self.phases = training.phases or [Phase(name="train", examples=examples)]
         self.batches: list[TrainingBatches] = []
         self.batch_sizes: list[int] = []
@@ -51,7 +51,10 @@ class Schedule:
         for index, phase in enumerate(self.phases):
             wanted = phase_examples(phase, examples)
             size = phase.batch_size or training.batch_size
-            self.batches.append(TrainingBatches(task, task.split(phase.split or split), seed, size, index))
+            split = phase.split or allowed[0]
+            if split not in allowed:
+                raise unknown(f"training split of {task.name}:{regime}", split, allowed)
+            self.batches.append(TrainingBatches(task, task.split(split), seed, size, index))
             self.batch_sizes.append(size)
             count = math.ceil(wanted / size)
             share = wanted / sum(phase_examples(other, examples) for other in self.phases)
@@ -175,6 +178,7 @@ class Harness(pl.Callback):
         self._loss: torch.Tensor | float = 0.0
         self._batches = 0
         self._clock = 0.0
+        self._told: int | None = None
 
     def state_dict(self) -> dict[str, Any]:
         """Return all that Lightning's own state lacks: data position, curve, best weights, generators."""
@@ -195,14 +199,14 @@ class Harness(pl.Callback):
         self._clock = time.perf_counter()
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Begin a phase where the segment is its first."""
+        """Begin a phase where the segment is its first; tell the model which it is then, and when a run is taken up."""
         segment = self.loader.schedule.segments[self.loader.position]
         phase = self.loader.schedule.phases[segment.phase]
-        if segment.start == 0:
-            if phase.learning_rate is not None:
-                set_learning_rate(trainer, phase.learning_rate)
-            if hasattr(pl_module, "on_phase"):
-                pl_module.on_phase(phase.name)
+        if segment.start == 0 and phase.learning_rate is not None:
+            set_learning_rate(trainer, phase.learning_rate)
+        if segment.phase != self._told and hasattr(pl_module, "on_phase"):
+            pl_module.on_phase(phase.name)
+            self._told = segment.phase
         self._loss, self._batches = 0.0, 0
 
     def on_train_batch_end(

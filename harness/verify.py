@@ -112,10 +112,9 @@ def _check_data(folder: Path, run: Run, task: Task, load: bool) -> None:
             f"{folder}: it is of {task.name} version {identity.task_version}; this is version {task.version}"
         )
     regime = task.regime(identity.regime)
-    splits = (regime.train, regime.validation, *regime.tests)
-    for split in splits if load else ():
+    for split in regime.names if load else ():
         task.load(split)
-    if not load and not set(splits) <= set(task.pinned["splits"]):
+    if not load and not set(regime.names) <= set(task.pinned["splits"]):
         return
     if identity.fingerprint != combined_fingerprint(task, identity.regime):
         raise CorruptBundleError(f"{folder}: its data fingerprint is not that of {task.name} version {task.version}")

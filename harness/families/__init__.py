@@ -3,11 +3,12 @@
 from harness.errors import unknown
 from harness.families.base import Batch, Examples, Family, Spec, Stored, TensorStruct
 from harness.families.pointing import POINTING
+from harness.families.scene import SCENE
 from harness.families.story import STORY
 from harness.families.tape import TAPE
 from harness.families.transduction import TRANSDUCTION
 
-FAMILIES: dict[str, Family] = {family.name: family for family in (TRANSDUCTION, POINTING, TAPE, STORY)}
+FAMILIES: dict[str, Family] = {family.name: family for family in (TRANSDUCTION, POINTING, TAPE, STORY, SCENE)}
 
 
 def get_family(name: str) -> Family:

@@ -5,15 +5,17 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from harness.plots import by_size, cost, explained, learning, study
+from harness.plots import answers, breakdown, by_size, cost, explained, learning, study
 from harness.plots.style import plotting_versions, svg, themed
 from harness.standings import Board, Contest
 from harness.studies import Study
 
 FIGURES: dict[str, tuple[str, Callable[[Board, Contest], Figure]]] = {
     "size": ("score against size", by_size.draw),
+    "breakdown": ("score by kind of example", breakdown.draw),
     "learning": ("validation score against training examples", learning.draw),
     "cost": ("score against cost", cost.draw),
+    "answers": ("one example and the rows' answers", answers.draw),
     "explained": ("what models show of themselves", explained.draw),
 }
 """Kind of figure by the end of its file's name: what it shows, and how it is drawn."""
@@ -25,7 +27,12 @@ STUDY = "study"
 
 def kinds(board: Board, contest: Contest) -> list[str]:
     """Return the kinds of figure that one table has."""
-    return [kind for kind in FIGURES if kind != "explained" or explained.explaining(board, contest)]
+    has = {
+        "breakdown": contest.task.breakdown,
+        "answers": contest.task.draws_answers,
+        "explained": explained.explaining(board, contest),
+    }
+    return [kind for kind in FIGURES if has.get(kind, True)]
 
 
 def figures(board: Board, contest: Contest, folder: Path) -> list[Path]:

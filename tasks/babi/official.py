@@ -105,7 +105,7 @@ class ReleasedQa(Released):
 def released(number: int) -> type[ReleasedQa]:
     """Return the class of a task of the release; words, answers and metrics are those of the generated task."""
     own: type[QaTask] = QA[number - 1]
-    sizes = own.splits[0].sizes
+    sizes = own().bounded("test").sizes
     made = []
     for name, count in counts(number).items():
         role: Role = "validation" if name.startswith("validation") else "train"

@@ -37,6 +37,9 @@ def damaged(task: Task, examples: Examples, damage: float, rng: RandomState) -> 
         rate = np.clip(damage * examples.sizes[:, None] / 20, 0, 0.9)
         wrong = (rng.random_sample(tokens.shape) < rate) & (tokens > 3)
         return {"tokens": np.where(wrong, rng.randint(4, 54, size=tokens.shape), tokens).astype(np.uint8)}
+    if "answers" in stored:
+        wrong = (rng.random_sample(stored["answers"].shape) < damage) & (examples.targets["answer"] >= 0)
+        return {"answers": np.where(wrong, stored["answers"] ^ 1, stored["answers"])}
     owner = np.repeat(examples.sizes, examples.targets["answer"].sum(1) * examples.targets["bits"].shape[2])
     doubt = rng.standard_normal(len(owner)) * damage * owner
     return {"logits": quantise(dequantise(stored["logits"]) * (1 - min(damage, 0.9)) + doubt)}

@@ -31,7 +31,15 @@ class Counting(Qa1):
         return super().make(split)
 
 
-@pytest.mark.parametrize("examples", [stories([3, 1, 4]), get_task("ntm/copy").load("validation")])
+@pytest.mark.parametrize(
+    "examples",
+    [
+        stories([3, 1, 4]),
+        get_task("ntm/copy").load("validation"),
+        get_task("sort-of-clevr/pixels").load("validation"),
+    ],
+    ids=["ragged", "padded", "bytes"],
+)
 def test_what_is_kept_is_read_back(examples):
     kept.keep(examples, "abc")
     back = kept.read_kept("abc")

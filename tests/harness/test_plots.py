@@ -214,3 +214,57 @@ def test_drawing_leaves_the_users_settings_alone(board, contest, tmp_path):
     with mpl.rc_context({"font.size": 30}):
         figures(board, contest, tmp_path)
         assert mpl.rcParams["font.size"] == 30
+
+
+@pytest.fixture(scope="module")
+def scenes(tmp_path_factory) -> Board:
+    """Two rows of a task with kinds of questions."""
+    task = get_task("sort-of-clevr/state")
+    results = tmp_path_factory.mktemp("breakdown") / "results"
+    bundles.write_references(results, task.name)
+    for seed, damage in ((0, 0.1), (1, 0.2)):
+        bundles.write_trained(results, task.name, "cnn-mlp", seed, damage, "standard")
+    bundles.write_trained(results, task.name, "relation-network", 0, 0.02, "standard")
+    bundles.write_diverged(results, task.name, "lost", 0, "standard")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(provenance, "stale_reason", lambda run: None)
+        return load_board(results, [])
+
+
+def test_the_score_by_kind_is_drawn_with_what_chance_gives(scenes):
+    (contest,) = scenes.contests
+    assert {"breakdown", "answers"} <= set(kinds(scenes, contest))
+    with themed():
+        figure = FIGURES["breakdown"][1](scenes, contest)
+    (axis,) = figure.axes
+    assert [t.get_text() for t in axis.get_xticklabels()] == ["closest", "furthest", "count", "shape", "left", "top"]
+    drawn = lines(figure)
+    assert set(drawn) == {"cnn-mlp", "relation-network", "lost (1/1 failed)", "majority", "oracle"}
+    own = scenes.scores[(scenes.scores["row"] == "cnn-mlp") & (scenes.scores["split"] == "test")]
+    expected = own.set_index("metric")["mean"].loc[list(contest.task.breakdown)]
+    assert drawn["cnn-mlp"].get_ydata() == pytest.approx(expected.to_numpy())
+    assert drawn["majority"].get_ydata()[6:8] == pytest.approx([0.31, 0.31], abs=0.02)  # counts
+    assert crosses(figure, "lost") == pytest.approx(drawn["lost (1/1 failed)"].get_xdata())
+
+
+def test_one_example_is_shown_with_every_rows_answers(scenes):
+    (contest,) = scenes.contests
+    with themed():
+        figure = FIGURES["answers"][1](scenes, contest)
+    texts = [t.get_text() for t in figure.axes[0].texts]
+    assert {"answer", "cnn-mlp", "relation-network"} <= set(texts)
+    assert "lost" not in texts
+    assert "bold red: wrong" in figure.get_suptitle()
+
+
+def test_as_many_rows_answer_as_there_is_room_for_the_best_first(scenes, monkeypatch):
+    (contest,) = scenes.contests
+    monkeypatch.setattr("harness.plots.answers.ROWS", 1)
+    with themed():
+        texts = {t.get_text() for t in FIGURES["answers"][1](scenes, contest).axes[0].texts}
+    assert "relation-network" in texts
+    assert "cnn-mlp" not in texts
+
+
+def test_a_task_without_kinds_has_no_such_figures(board, contest):
+    assert not {"breakdown", "answers"} & set(kinds(board, contest))

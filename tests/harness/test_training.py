@@ -270,3 +270,31 @@ def test_phases_set_the_learning_rate_and_tell_the_model(tmp_path, monkeypatch):
     _, run = run_one(execution.PlannedRun(planned.source, planned.task, "default", planned.recipe, identity), tmp_path)
     assert told == ["warm", "main"]
     assert run.cost.examples == 1024
+
+
+def test_a_run_taken_up_inside_a_phase_tells_the_model_which(tmp_path, monkeypatch):
+    planned = plan_one("Tiny")
+    phases = [{"name": "warm", "examples": 0.25}, {"name": "main", "examples": 0.75}]
+    settings = {"batch_size": 32, "phases": phases, "validations": 8}
+    identity = planned.identity.model_copy(update={"training": settings})
+    planned = execution.PlannedRun(planned.source, planned.task, "default", planned.recipe, identity)
+    told = []
+    monkeypatch.setattr(
+        type(execution.build_model(planned)), "on_phase", lambda self, name: told.append(name), raising=False
+    )
+    original = training.Harness.on_train_epoch_end
+
+    def crash(self, trainer, module):
+        original(self, trainer, module)
+        if self.outcome.position == 5:
+            raise ValueError("killed")
+
+    monkeypatch.setattr(training.Harness, "on_train_epoch_end", crash)
+    with pytest.raises(RunFailedError, match="killed"):
+        run_one(planned, tmp_path)
+    assert told == ["warm", "main"]
+    told.clear()
+    monkeypatch.setattr(training.Harness, "on_train_epoch_end", original)
+    _, run = run_one(planned, tmp_path)
+    assert told == ["main"]
+    assert run.cost.examples == 1024
