@@ -16,8 +16,7 @@ class PackagedDNC(pl.LightningModule):
     def __init__(self, spec, *, hidden: int = 100, slots: int = 32, width: int = 16, learning_rate: float = 1e-3):
         super().__init__()
         self.learning_rate = learning_rate
-        memory = {"nr_cells": slots, "cell_size": width, "read_heads": 1}
-        self.dnc = DNC(spec.input_channels, hidden, num_layers=1, num_hidden_layers=1, **memory)
+        self.dnc = DNC(spec.input_channels, hidden, num_hidden_layers=1, nr_cells=slots, cell_size=width, read_heads=1)
         self.output = nn.Linear(spec.input_channels, spec.output_bits)  # the package answers in the input's channels
 
     def forward(self, tape):
