@@ -270,3 +270,14 @@ def test_phases_set_the_learning_rate_and_tell_the_model(tmp_path, monkeypatch):
     _, run = run_one(execution.PlannedRun(planned.source, planned.task, "default", planned.recipe, identity), tmp_path)
     assert told == ["warm", "main"]
     assert run.cost.examples == 1024
+
+
+def test_a_model_is_told_each_validation_before_the_checkpoint(tmp_path, monkeypatch):
+    """What it changes then is in the checkpoint, so that an interrupted run goes on with it."""
+    planned, told, saved = plan_one("Tiny"), [], []
+    model = type(execution.build_model(planned))
+    monkeypatch.setattr(model, "on_validated", lambda self, value: told.append(value), raising=False)
+    monkeypatch.setattr(model, "on_save_checkpoint", lambda self, checkpoint: saved.append(len(told)))
+    folder, run = run_one(planned, tmp_path)
+    assert told == read_curve(folder, run)["validation"].tolist()
+    assert saved == list(range(1, len(told) + 1))
