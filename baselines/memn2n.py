@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from baselines.sentence_memory import Memory, Weights, read
+from baselines.sentences import by_sentence, unread
 from harness.families import Batch
 from harness.families.story import FIRST_WORD, PAD, Inputs, Prediction, Spec
 
@@ -133,15 +134,11 @@ class MemN2N(pl.LightningModule):
 
     def predict_step(self, inputs: Inputs, batch_idx: int = 0) -> Prediction:
         """Return the answers' scores, and how many old sentences had no room in the memory."""
-        return Prediction(self(inputs)[0], (inputs.story_length - self.slots).clamp(min=0))
+        return Prediction(self(inputs)[0], unread(inputs, self.slots))
 
     def explain(self, inputs: Inputs) -> dict[str, Tensor]:
         """Return ``attention (B,K,S)``: the weight of each sentence at each hop; empty memories have the rest."""
-        place = torch.arange(1, inputs.story.shape[1] + 1, device=inputs.story.device)
-        age = (inputs.story_length[:, None] - place)[:, None]  # (B,1,S)
-        read = (age >= 0) & (age < self.slots)
-        p = self(inputs)[1]
-        return {"attention": p.gather(2, age.clamp(0, self.slots - 1).expand(-1, p.shape[1], -1)) * read}
+        return {"attention": by_sentence(self(inputs)[1], inputs)}
 
     def on_validated(self, value: float) -> None:
         """Bring the softmax back when the validation error has stopped falling, and start the schedule again."""
