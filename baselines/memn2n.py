@@ -35,8 +35,10 @@ class MemN2N(pl.LightningModule):
     Training (§4.2): SGD on the loss summed over a batch, at ``learning_rate``, halved after each quarter of the run,
     counted from the return of the softmax. Weights start as N(0, ``init``²).
 
-    Deviations: the validation error decides on the softmax, not the loss; answers that are no words of the vocabulary
-    (lists, numbers) have rows of W of their own.
+    Deviations: position encoding is the paper's times ``scale``, 2 as in the authors' code (where 1 + 4(k - (d+1)/2)
+    (j - (J+1)/2)/(dJ), nearly 2 l_kj, stands for it: at 1 sentences weigh half as much, and less is learned at the
+    paper's rates); the validation error decides on the softmax, not the loss; answers that are no words of the
+    vocabulary (lists, numbers) have rows of W of their own.
     """
 
     families = ("story",)
@@ -50,6 +52,7 @@ class MemN2N(pl.LightningModule):
         width: int = 20,
         tying: Literal["adjacent", "layer-wise"] = "adjacent",
         encoding: Literal["position", "bow"] = "position",
+        scale: float = 2.0,
         memory: int = 50,
         noise: float = 0.1,
         linear_start: float = 0.0,
@@ -86,7 +89,7 @@ class MemN2N(pl.LightningModule):
         with torch.no_grad():
             self.embeddings[:, PAD] = 0
         longest = max(spec.max_sentence_length, spec.max_question_length)
-        self.weights = Weights(longest, width, encoding == "position")
+        self.weights = Weights(longest, width, encoding == "position", scale)
         words = torch.tensor(spec.answer_words or [PAD] * spec.answers)
         own = self.rows + torch.arange(spec.answers)
         self.answer_rows: Tensor

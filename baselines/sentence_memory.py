@@ -47,14 +47,15 @@ class Bags(NamedTuple):
 class Weights(torch.nn.Module):
     """The weights of the words of a sentence by its length J, up to ``longest`` words.
 
-    With ``position`` those of position encoding: α_j = 1 - j/J, then β_j = 2j/J - 1, and κ_k = k/d; without, ones.
+    With ``position`` those of position encoding, times ``scale``: α_j = 1 - j/J, then β_j = 2j/J - 1, and κ_k = k/d;
+    without, ones.
     """
 
-    def __init__(self, longest: int, width: int, position: bool):
+    def __init__(self, longest: int, width: int, position: bool, scale: float = 1.0):
         super().__init__()
         J, j = torch.arange(longest + 1)[:, None], torch.arange(1, longest + 1)
         real, share = (j <= J).float(), j / J.clamp(min=1)
-        table = torch.stack([real * (1 - share), real * (2 * share - 1)], 1) if position else real[:, None]
+        table = scale * real[:, None] * torch.stack([1 - share, 2 * share - 1], 1) if position else real[:, None]
         self.table: Tensor  # (longest + 1,P,longest)
         self.kappa: Tensor | None
         self.register_buffer("table", table, persistent=False)

@@ -23,8 +23,8 @@ class StoryRelationNetwork(pl.LightningModule):
         RN(O, q) = f_φ( Σ_{i,j} g_θ(o_i, o_j, q) )                                     (eq. 1)
 
     over all ordered pairs of the last ``memory`` sentences, one with itself included. Every sentence is read by itself;
-    its tag is a one-hot of its place, counted back from the question. g and f are multilayer perceptrons with ReLUs,
-    but the last layer of f, to the answers, is linear. The first layer of g acts on [o_i, o_j, q] and so is a sum of three
+    its tag is a one-hot of its place, counted back from the question. g and f are multilayer perceptrons with ReLUs;
+    the last layer of f, to the answers, is linear. The first layer of g acts on [o_i, o_j, q] and so is a sum of three
     terms, each computed once a sentence or question; only pairs that exist are computed.
 
     Deviations: the sum is divided by ``memory``, a constant, which keeps it near the size of few terms; matrices are

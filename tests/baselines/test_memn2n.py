@@ -30,6 +30,7 @@ def by_the_paper(model: MemN2N, length: int, position: bool, adjacent: bool, lin
     """§2 and §4.1 for one question, word by word and component by component, in double precision."""
     E = model.embeddings.detach().double().numpy()
     own = model.answers.detach().double().numpy()
+    scale = 2
     d, K, N, V = E.shape[2], SIZES["hops"], SIZES["memory"], SPEC.vocabulary
 
     def encode(table: np.ndarray, words: list[int]) -> np.ndarray:
@@ -37,7 +38,7 @@ def by_the_paper(model: MemN2N, length: int, position: bool, adjacent: bool, lin
         for j, word in enumerate(words, start=1):
             for k in range(1, d + 1):
                 l_kj = (1 - j / J) - (k / d) * (1 - 2 * j / J) if position else 1
-                out[k - 1] += l_kj * table[word, k - 1]
+                out[k - 1] += (scale if position else 1) * l_kj * table[word, k - 1]
         return out
 
     story, question, _, _ = told(length)
