@@ -56,7 +56,7 @@ class MemN2N(pl.LightningModule):
         memory: int = 50,
         noise: float = 0.1,
         linear_start: float = 0.0,
-        patience: int = 1,
+        patience: int = 20,
         linear_rate: float = 0.005,
         learning_rate: float = 0.01,
         halve_every: float = 0.25,
