@@ -68,7 +68,9 @@ def main() -> None:
             data = min(data, time.perf_counter() - start)
             through[repeat] = np.diff(_trained(model, made))
     print(f"{count} batches of {recipe.training.batch_size}, {repeats} repeats, each batch's least time added up")
-    print(f"model    {least.sum():.2f} s an epoch: forward and backward {least[0].sum():.2f}, update {least[1].sum():.2f}")
+    print(
+        f"model    {least.sum():.2f} s an epoch: forward and backward {least[0].sum():.2f}, update {least[1].sum():.2f}"
+    )
     print(f"batches  {data:.2f} s to make them")
     print(f"harness  {through.min(0).sum():.2f} s through Lightning, batches made before")
 
