@@ -67,8 +67,9 @@ class NGram(pl.LightningModule):
     def forward(self, inputs: Inputs) -> Tensor:
         """Return the answers' scores ``(B,A)``."""
         bucket, example = self.features(inputs)
-        scores = self.b.expand(len(inputs), -1)
-        return scores.index_add(0, example, self.W.index_select(0, bucket))
+        bag = self.W.new_zeros(len(inputs), self.buckets)
+        bag[example, bucket] = 1.0
+        return torch.addmm(self.b, bag, self.W)
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         """Return the cross-entropy a question."""
