@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.curves import Curve, curves
+from harness.grids import PUBLISHED, columns
+from harness.grids import lines as grid_lines
 from harness.markdown import DASH, Notes, code, number, table
 from harness.metrics import Metric
 from harness.standings import Board
@@ -27,7 +29,9 @@ class Finding:
 
 def find(study: Study, board: Board) -> Finding | None:
     """Return what a study found, None where the board holds nothing of it."""
-    return _differences(study, board) if study.differences else _curves(study, board)
+    if study.curves:
+        return _curves(study, board)
+    return _differences(study, board) if study.differences else _grid(study, board)
 
 
 def _differences(study: Study, board: Board) -> Finding | None:
@@ -96,6 +100,20 @@ def _curves(study: Study, board: Board) -> Finding | None:
         f"{study.places[0].metric.title}: mean over sizes",
         *(f"at {size:g}" for size in shown),
     ]
+    return Finding(study, table(header, body, range(2, len(header))), [])
+
+
+def _grid(study: Study, board: Board) -> Finding | None:
+    """Tabulate a line a row and kind of number, a column a test; nothing where none of the rows was run."""
+    shown = grid_lines(study, board, study.rows)
+    if all(line.kind == PUBLISHED for line in shown):
+        return None
+    head, unit = columns(study), study.places[0].metric.unit
+    body = [
+        [code(line.row), line.kind or "mean over seeds", *(number(value, unit) for value in line.values)]
+        for line in shown
+    ]
+    header = ["row", study.places[0].metric.title, *(column.label for column in head)]
     return Finding(study, table(header, body, range(2, len(header))), [])
 
 

@@ -78,7 +78,7 @@ def _publish(content: Board, results: Path, board: Path, into: Path, page: Path)
     }
     findings = [finding for study in read_studies() if (finding := find(study, content)) is not None]
     drawn = [path for contest in content.contests for path in figures(content, contest, into / PLOTS)]
-    drawn += [study_figure(content, found.study, into / PLOTS) for found in findings if found.study.curves]
+    drawn += [study_figure(content, found.study, into / PLOTS) for found in findings if found.study.drawn]
     files[page] = render(content, findings, results, board).encode()
     for path, data in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -124,7 +124,7 @@ def _suite(content: Board, findings: Sequence[Finding], suite: str, link: Callab
     studies = [
         {
             **vars(found),
-            "figure": link(PLOTS, f"{found.study.slug}-{STUDY}.svg") if found.study.curves else "",
+            "figure": link(PLOTS, f"{found.study.slug}-{STUDY}.svg") if found.study.drawn else "",
         }
         for found in findings
         if found.study.suite == suite

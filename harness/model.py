@@ -3,7 +3,7 @@
 ``training_step(batch, batch_idx) -> loss`` (with manual optimisation too), ``predict_step(inputs, batch_idx) ->
 Prediction`` and ``configure_optimizers()``; class attributes ``families`` and ``version``. Optional:
 ``supports(spec, size) -> str | None`` (class method: why the model cannot be run at a size), ``explain(inputs) ->
-dict[str, Tensor]`` (attention, memory weights), ``on_phase(name)``.
+dict[str, Tensor]`` (attention, memory weights), ``on_phase(name)``, ``on_validated(value)``.
 """
 
 import inspect

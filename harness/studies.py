@@ -36,13 +36,21 @@ class Place:
         return task.name + (f":{self.contest.regime}" if len(task.regimes) > 1 else "")
 
 
+class Against(Strict):
+    """Rows that differ in one number, and what it is called ("hops")."""
+
+    title: str
+    rows: dict[str, float] = Field(min_length=2)
+
+
 class Study(Strict):
     """One question; the file names it.
 
     ``tasks`` are tasks, with a regime after a colon where it is not the first. ``differences`` are pairs of rows, each
     read as first minus second; with ``fall``, two tests, a row's score is how far it falls from the first of them to
-    the second. ``curves`` are rows to draw and tabulate against size, those of all ``tasks`` together. ``metric`` is
-    the headline where it is not given.
+    the second. ``curves`` are rows to draw and tabulate against size, those of all ``tasks`` together. ``grid`` are
+    rows to set beside the papers' numbers, a column a task, or a column a test where there is one task; ``against``
+    rows to draw against a number of theirs, a line a task. ``metric`` is the headline where it is not given.
     """
 
     name: str
@@ -54,13 +62,15 @@ class Study(Strict):
     differences: list[tuple[str, str]] = Field([])
     fall: tuple[str, str] | None = None
     curves: list[str] = Field([])
+    grid: list[str] = Field([])
+    against: Against | None = None
 
     @model_validator(mode="after")
     def _asks_one_thing(self) -> "Study":
         if not self.tasks:
             raise ValueError("a study names at least one task")
-        if bool(self.differences) == bool(self.curves):
-            raise ValueError("a study has either differences or curves")
+        if sum(map(bool, (self.differences, self.curves, self.grid, self.against))) != 1:
+            raise ValueError("a study has one of differences, curves, grid and against")
         if self.fall is not None and not self.differences:
             raise ValueError("fall says what differences are of; there are none")
         return self
@@ -68,7 +78,13 @@ class Study(Strict):
     @property
     def rows(self) -> list[str]:
         """Every row that the study names, each once."""
-        return list(dict.fromkeys([*self.curves, *(row for pair in self.differences for row in pair)]))
+        alone = [*self.curves, *self.grid, *(self.against.rows if self.against else ())]
+        return list(dict.fromkeys([*alone, *(row for pair in self.differences for row in pair)]))
+
+    @property
+    def drawn(self) -> bool:
+        """Whether the study has a figure."""
+        return not self.differences
 
     @property
     def suite(self) -> str:

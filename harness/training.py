@@ -248,6 +248,8 @@ class Harness(pl.Callback):
         if self.mirror is not None:
             self.mirror.log({"training_loss": loss, f"validation_{self.task.headline.name}": value}, step)
         if outcome.diverged is None:
+            if hasattr(pl_module, "on_validated"):
+                pl_module.on_validated(value)
             self.loader.position = outcome.position
             self.checkpoints.save(self.checkpoints.last, trainer.save_checkpoint)
         else:

@@ -34,7 +34,8 @@ class Spec(BaseSpec):
     """Sizes of a story task. ``vocabulary`` counts the four reserved ids, ``answers`` the candidates A.
 
     ``max_sentence_length`` and ``max_question_length`` are in words; ``max_train_story`` and ``max_test_story`` in
-    sentences: the longest story before a question in training and validation, and in the tests.
+    sentences: the longest story before a question in training and validation, and in the tests. ``answer_words``, one
+    a candidate: the token id of a candidate that is a word, 0 of one that is not (a list, say); none: not known.
     """
 
     vocabulary: int
@@ -43,6 +44,7 @@ class Spec(BaseSpec):
     max_question_length: int
     max_train_story: int
     max_test_story: int
+    answer_words: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from harness.plots import answers, breakdown, by_size, cost, explained, learning, study
+from harness.plots import against, answers, breakdown, by_size, cost, explained, grid, learning, study
 from harness.plots.style import plotting_versions, svg, themed
 from harness.standings import Board, Contest
 from harness.studies import Study
@@ -46,11 +46,12 @@ def figures(board: Board, contest: Contest, folder: Path) -> list[Path]:
 
 
 def study_figure(board: Board, asked: Study, folder: Path) -> Path:
-    """Draw the curves of a study into ``folder`` and return the file."""
+    """Draw a study into ``folder`` and return the file."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{asked.slug}-{STUDY}.svg"
     with themed():
-        path.write_bytes(svg(study.draw(board, asked)))
+        draw = study.draw if asked.curves else grid.draw if asked.grid else against.draw
+        path.write_bytes(svg(draw(board, asked)))
     return path
 
 

@@ -42,6 +42,11 @@ class Encoder:
         self._candidates = {answer: index for index, answer in enumerate(answers)}
         self._type = np.uint8 if FIRST_WORD + len(vocabulary) <= 256 else np.uint16
 
+    @property
+    def answer_words(self) -> tuple[int, ...]:
+        """The token id of each candidate that is a word of the vocabulary, ``PAD`` of one that is not."""
+        return tuple(self._ids.get(answer.lower(), PAD) for answer in self.answers)
+
     @cached_property
     def _rows(self) -> dict[str, np.ndarray]:
         """Sentences that were encoded already: there are few, repeated often."""

@@ -53,6 +53,7 @@ class BabiTask(Task):
             max_question_length=self.question_length,
             max_train_story=train,
             max_test_story=test,
+            answer_words=self.encoder.answer_words,
         )
 
     def longest_train(self, regime: str) -> int:

@@ -40,6 +40,11 @@ def damaged(task: Task, examples: Examples, damage: float, rng: RandomState) -> 
     if "answers" in stored:
         wrong = (rng.random_sample(stored["answers"].shape) < damage) & (examples.targets["answer"] >= 0)
         return {"answers": np.where(wrong, stored["answers"] ^ 1, stored["answers"])}
+    if "rank" in stored:
+        wrong = rng.random_sample(len(examples)) < damage
+        other = np.where(examples.targets["answer"] == 0, 1, 0)
+        answer, rank = (np.where(wrong, new, stored[name]) for name, new in (("answer", other), ("rank", 1)))
+        return stored | {"answer": answer.astype(np.uint8), "rank": rank.astype(np.uint8)}
     owner = np.repeat(examples.sizes, examples.targets["answer"].sum(1) * examples.targets["bits"].shape[2])
     doubt = rng.standard_normal(len(owner)) * damage * owner
     return {"logits": quantise(dequantise(stored["logits"]) * (1 - min(damage, 0.9)) + doubt)}

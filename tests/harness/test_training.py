@@ -298,3 +298,14 @@ def test_a_run_taken_up_inside_a_phase_tells_the_model_which(tmp_path, monkeypat
     _, run = run_one(planned, tmp_path)
     assert told == ["main"]
     assert run.cost.examples == 1024
+
+
+def test_a_model_is_told_each_validation_before_the_checkpoint(tmp_path, monkeypatch):
+    """What it changes then is in the checkpoint, so that an interrupted run goes on with it."""
+    planned, told, saved = plan_one("Tiny"), [], []
+    model = type(execution.build_model(planned))
+    monkeypatch.setattr(model, "on_validated", lambda self, value: told.append(value), raising=False)
+    monkeypatch.setattr(model, "on_save_checkpoint", lambda self, checkpoint: saved.append(len(told)))
+    folder, run = run_one(planned, tmp_path)
+    assert told == read_curve(folder, run)["validation"].tolist()
+    assert saved == list(range(1, len(told) + 1))
