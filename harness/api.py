@@ -256,6 +256,8 @@ def compare(
 
     found = get_task(task)
     name = _regime(found, regime)
+    found.regime(name)
+    found.budget(budget)
     measure = found.headline if metric is None else found.metric(metric)
     statistics = []
     for row in (a, b):

@@ -146,7 +146,7 @@ def submit(
 @app.command()
 def new(
     name: Annotated[str, typer.Argument(help="Name of the model, e.g. my-model.")],
-    family: Annotated[str, typer.Option("--family", help="transduction, pointing, tape or story.")],
+    family: Annotated[str, typer.Option("--family", help="transduction, pointing, tape, story or scene.")],
 ) -> None:
     """Write a commented model file to start from."""
     from harness import scaffold
@@ -163,7 +163,7 @@ def verify(
     """Recompute every number from stored predictions; no training."""
     from harness import api, listing
 
-    verified = listing.findings(api.verify(path))
+    verified = listing.findings(api.verify(path, workers=min(os.cpu_count() or 1, 4)))
     proven = not prove or listing.proofs(api.prove())
     if not (verified and proven):
         raise typer.Exit(2)
@@ -323,7 +323,7 @@ def main() -> None:
         sys.exit(error.exit_code)
     except SystemExit as end:
         if end.code == 130:  # what Typer makes of Ctrl-C
-            typer.echo("interrupted; the same command goes on from the last checkpoint", err=True)
+            typer.echo("interrupted; a run goes on from its last checkpoint with the same command", err=True)
         raise
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

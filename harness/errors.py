@@ -28,6 +28,12 @@ class RunFailedError(ReadheadError):
     exit_code = 1
 
 
+def first_line(error: BaseException) -> str:
+    """Return what a foreign error says, in one line."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
 def unknown(kind: str, value: object, choices: Iterable[object]) -> UserError:
     """Return the error for a ``value`` that is no ``kind``, with the nearest valid choice first, then all of them."""
     names = sorted(str(choice) for choice in choices)

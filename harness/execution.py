@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import pytorch_lightning as pl
 import torch
+from rich.markup import escape
 
 from harness import cost, provenance
 from harness.checkpoints import Checkpoints
@@ -25,7 +26,7 @@ from harness.evaluation import AUDITED, evaluate, evaluating, explain
 from harness.families.base import Stored
 from harness.mirror import Mirror
 from harness.model import build, get_model
-from harness.progress import RunProgress
+from harness.progress import RunProgress, console
 from harness.recipe import Recipe, Training
 from harness.records import Cost, Identity, Provenance, Run, Score, Selection
 from harness.results import CURVE_COLUMNS, read_run, require_writable, runs_folder, write_bundle
@@ -96,7 +97,7 @@ def failures_named(identity: Identity) -> Iterator[None]:
         yield
     except ReadheadError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if os.environ.get("READHEAD_TRACEBACK"):
             traceback.print_exc()
         frames = [f for f in traceback.extract_tb(error.__traceback__) if "site-packages" not in f.filename]
@@ -144,12 +145,17 @@ def execute(planned: PlannedRun, results: Path, *, force: bool = False, mlflow: 
     require_writable(results)
     checkpoints = Checkpoints(identity)
     with checkpoints.claimed(), isolated(), failures_named(identity):
+        origin = provenance.collect(get_model(planned.recipe.model), torch.get_num_threads())
         done = None if force else existing(results, identity)
         if done is not None:
+            if origin.source_hash not in done.source_hashes:
+                console.print(
+                    f"{escape(identity.label)} was finished by other code: raise the model's version if what changed "
+                    "changes its numbers, or run it again with --force"
+                )
             return runs_folder(results) / identity.folder, done
         if force:
             checkpoints.clear()
-        origin = provenance.collect(get_model(planned.recipe.model), torch.get_num_threads())
         model = build_model(planned)
         spec = planned.task.spec(planned.regime)
         try:
@@ -175,6 +181,10 @@ def _train_and_save(
     loader = SegmentLoader(schedule)
     saved = checkpoints.load_last()
     state = None if saved is None else next(iter(saved["callbacks"].values()))
+    if state is not None and state["outcome"]["source_hash"] != origin.source_hash:
+        console.print(f"{escape(identity.label)} was interrupted in other code; it starts afresh")
+        checkpoints.clear()
+        saved = state = None
     with ExitStack() as stack:
         mirror = None
         if mlflow:
@@ -187,6 +197,7 @@ def _train_and_save(
         progress = stack.enter_context(RunProgress(identity.label, schedule.total, done))
         harness = Harness(task, planned.regime, spec, loader, checkpoints, progress, mirror, identity.seed)
         harness.outcome.mirror_run = mirror.run_id if mirror else None
+        harness.outcome.source_hash = origin.source_hash
         flops = _flops(model, task, planned.regime, training)
         if saved is not None and state is not None and finished == len(schedule.segments):
             harness.load_state_dict(state)  # killed between the last segment and the bundle: only scoring is left

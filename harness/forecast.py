@@ -1,5 +1,6 @@
 """What runs would take: from finished runs of the same row, or from a few steps taken now."""
 
+import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +15,10 @@ BUNDLE_BYTES = 150_000
 
 
 def forecast(runs: Sequence[PlannedRun], results: Path) -> tuple[float, float, bool]:
-    """Return seconds of training on one core, bytes of results, and whether any of it had to be measured now."""
+    """Return seconds of training on one core, bytes of results, and whether any of it had to be measured now.
+
+    The seconds are NaN where a model's step cannot be timed outside of a run.
+    """
     known: dict[tuple[str, str, str], tuple[float, float]] = {}
     for folder in find_bundles(results):
         run = read_run(folder)
@@ -36,7 +40,10 @@ def forecast(runs: Sequence[PlannedRun], results: Path) -> tuple[float, float, b
 
 
 def _seconds_an_example(planned: PlannedRun) -> float:
-    """Time forward and backward of a few training steps; the optimiser and validation add about a tenth."""
+    """Time forward and backward of a few training steps; the optimiser and validation add about a tenth.
+
+    NaN for a model that needs a trainer for its step, as one that optimises by hand does, or whose step fails.
+    """
     size = planned.recipe.training.batch_size
     batches = TrainingBatches(planned.task, planned.task.split(planned.task.regime(planned.regime).train), 0, size)
     with isolated():
@@ -45,6 +52,10 @@ def _seconds_an_example(planned: PlannedRun) -> float:
         for step, batch in enumerate(batches.iterate(0, STEPS + 1)):
             if step == 1:  # the first one pays for allocations
                 start = time.perf_counter()
-            model.training_step(batch, step).backward()
+            try:
+                loss = model.training_step(batch, step)
+                (loss["loss"] if isinstance(loss, dict) else loss).backward()
+            except Exception:  # the run itself tells what is wrong, if anything is
+                return math.nan
             model.zero_grad()
     return 1.1 * (time.perf_counter() - start) / (STEPS * size)

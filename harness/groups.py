@@ -142,7 +142,7 @@ def read_groups(results: Path) -> list[Group]:
         identity = run.identity
         key = (identity.task, identity.regime, identity.budget, identity.row)
         # Asking is slow, and seeds of one row run and reproduced by the same sources are stale together.
-        same = (*key, run.provenance.source_hash, *(again.source_hash for again in run.reproductions))
+        same = (*key, *run.source_hashes)
         if same not in doubts:
             doubts[same] = provenance.stale_reason(run)
         found.setdefault(key, []).append(Member(run, folder, path, doubts[same]))

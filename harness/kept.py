@@ -37,8 +37,12 @@ def keep(examples: Examples, fingerprint: str) -> None:
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as scratch:
-            np.savez(scratch, fields=np.array(sorted(sides)), **plain_arrays(examples))  # type: ignore[arg-type]
-        os.replace(scratch.name, path)
+            try:
+                np.savez(scratch, fields=np.array(sorted(sides)), **plain_arrays(examples))  # type: ignore[arg-type]
+                os.replace(scratch.name, path)
+            except BaseException:
+                os.unlink(scratch.name)
+                raise
 
 
 def read_kept(fingerprint: str) -> Examples | None:

@@ -175,9 +175,10 @@ def forecast(plan: Plan, results: Path, workers: int, force: bool) -> None:
     for planned in todo:
         console.print(f"  {planned.identity.label}: {planned.identity.examples:,} examples")
     basis = "measured just now on this machine" if measured else "from finished runs of these rows"
-    console.print(
-        f"about {seconds / 60 / min(workers, max(len(todo), 1)):.1f} minutes ({basis}), {disk / 2**20:.1f} MiB"
-    )
+    minutes = f"about {seconds / 60 / min(workers, max(len(todo), 1)):.1f} minutes ({basis})"
+    if math.isnan(seconds):
+        minutes = "how long is not known, for a step of this model cannot be timed outside of a run"
+    console.print(f"{minutes}, {disk / 2**20:.1f} MiB")
 
 
 def outcome(done: Done) -> None:
@@ -185,13 +186,18 @@ def outcome(done: Done) -> None:
     if done.run is None:
         console.print(f"failed: {escape(str(done.failure))}")
     elif done.run.status != "completed":
-        console.print(f"{done.run.status}: {escape(done.identity.label)}: {done.run.reason} ({done.folder})")
+        reason, folder = escape(str(done.run.reason)), escape(str(done.folder))
+        console.print(f"{done.run.status}: {escape(done.identity.label)}: {reason} ({folder})")
     else:
-        console.print(f"finished: {escape(done.identity.label)}: {_summary_text(done.run)} ({done.folder})")
+        console.print(
+            f"finished: {escape(done.identity.label)}: {_summary_text(done.run)} ({escape(str(done.folder))})"
+        )
 
 
 def _summary_text(run: Run) -> str:
     task = get_task(run.identity.task) if run.identity.task in task_names() else None
+    if not run.scores:
+        return "it supports none of the tests"
     split = run.scores[0].split
     values = {name: value for name, value in run.scores[0].values.items() if value is not None}
     titles = {m.name: m.title for m in task.metrics} if task is not None else {}
@@ -201,15 +207,14 @@ def _summary_text(run: Run) -> str:
 def summary(done: Sequence[Done], results: Path) -> None:
     """Print what to do next after the runs."""
     kept = sum(one.run is not None for one in done)
-    console.print(
-        f"{kept} of {len(done)} runs are in {results / 'runs'}; `readhead leaderboard` puts them on the board"
-    )
+    folder = escape(str(results / "runs"))
+    console.print(f"{kept} of {len(done)} runs are in {folder}; `readhead leaderboard` puts them on the board")
 
 
 def written(paths: Iterable[Path]) -> None:
     """Print the files that a command wrote."""
     for path in paths:
-        console.print(f"wrote {path}")
+        console.print(f"wrote {escape(str(path))}")
 
 
 def checks(found: Iterable[Check]) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytorch_lightning as pl
 
-from harness.errors import UserError, unknown
+from harness.errors import UserError, first_line, unknown
 from harness.families import FAMILIES
 from harness.registry import load_model_class
 
@@ -70,7 +70,9 @@ def build(model: type[pl.LightningModule], spec: Any, hyperparameters: Mapping[s
         return model(spec, **hyperparameters)
     except Exception as error:  # whatever a model refuses its settings with
         settings = ", ".join(f"{key}={value!r}" for key, value in hyperparameters.items())
-        raise UserError(f"model {name} cannot be built with {settings or 'its defaults'}: {error}") from error
+        raise UserError(
+            f"model {name} cannot be built with {settings or 'its defaults'}: {first_line(error)}"
+        ) from error
 
 
 def unsupported(model: type[Any], spec: Any, size: float) -> str | None:

@@ -131,6 +131,6 @@ def stale_reason(run: Run) -> str | None:
         training = recipe.training.model_dump(exclude_unset=True, exclude={"examples"})
         if (recipe.hyperparameters, training) != (identity.hyperparameters, identity.training):
             return "its recipe changed"
-    if source_hash(model) not in (run.provenance.source_hash, *(r.source_hash for r in run.reproductions)):
+    if source_hash(model) not in run.source_hashes:
         return "the model's source changed"
     return None

@@ -150,7 +150,7 @@ def read_mapping(path: Path, kind: str, required: str) -> dict[str, Any]:
         content = yaml.load(path.read_text(), _Loader)
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{kind} {path} cannot be read: {error}") from error
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:  # a date that does not exist is a ValueError
         raise UserError(f"{kind} {path} is not valid YAML: {str(error).splitlines()[0]}") from error
     if not isinstance(content, dict):
         raise UserError(f"{kind} {path} must be a mapping with at least the key {required!r}")
@@ -253,5 +253,5 @@ def _scalar(text: str) -> Any:
     """Read a YAML value; ``3e-4``, which YAML 1.1 takes for a string, is a number."""
     try:
         return yaml.load(text, _Loader)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:
         raise UserError(f"--set value {text!r} cannot be read: {str(error).splitlines()[0]}") from error

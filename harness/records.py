@@ -78,7 +78,7 @@ class Selection(Record):
 
 
 class Cost(Record):
-    """``flops`` are per example, forward pass alone, at the largest training size; ``seconds`` of training and all."""
+    """``flops`` are of one example, forward, at the largest training size; ``seconds`` of training and validation."""
 
     parameters: int
     examples: int
@@ -132,6 +132,11 @@ class Run(Record):
     files: dict[str, str] = {}
     """sha256 of each other file of the bundle."""
     checksum: str = ""
+
+    @property
+    def source_hashes(self) -> tuple[str, ...]:
+        """The sources that gave these numbers: those of the run, and those that reproduced it."""
+        return (self.provenance.source_hash, *(again.source_hash for again in self.reproductions))
 
     @property
     def origin(self) -> str:

@@ -15,7 +15,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
-from harness.errors import UserError, unknown
+from harness.errors import UserError, first_line, unknown
 from harness.task import Task
 
 TASKS, MODELS, RECIPES = "readhead.tasks", "readhead.models", "readhead.recipes"
@@ -31,6 +31,15 @@ def _entries(group: str) -> dict[str, EntryPoint]:
             raise UserError(f"{group} {entry.name!r} is defined twice: {other.value} and {entry.value}")
         found[entry.name] = entry
     return found
+
+
+def _load_entry(entry: EntryPoint) -> Any:
+    """Return what an entry point names; a ``UserError`` names the one of a broken package."""
+    try:
+        return entry.load()
+    except (Exception, SystemExit) as error:
+        said = f"{type(error).__name__}: {first_line(error)}"
+        raise UserError(f"{entry.group} {entry.name!r} ({entry.value}) cannot be loaded: {said}") from error
 
 
 def task_names() -> list[str]:
@@ -49,7 +58,7 @@ def get_task(name: str) -> Task:
     found = _entries(TASKS)
     if name not in found and ":" not in name:
         raise unknown("task", name, found)
-    loaded = found[name].load() if name in found else _load_named(name, "task")
+    loaded = _load_entry(found[name]) if name in found else _load_named(name, "task")
     if not (isinstance(loaded, type) and issubclass(loaded, Task)):
         raise UserError(f"{name!r} is not a task class: it must derive from harness.task.Task")
     if inspect.isabstract(loaded):
@@ -79,7 +88,7 @@ def load_model_class(name: str) -> type[Any]:
     """Return the model class called ``name`` (entry point, ``module:Class`` or ``file.py:Class``), unchecked."""
     found = _entries(MODELS)
     if name in found:
-        return found[name].load()
+        return _load_entry(found[name])
     if ":" not in name:
         raise unknown("model", name, found)
     return _load_named(name, "model")
@@ -89,7 +98,7 @@ def recipe_folders() -> list[Path]:
     """Return the folders ``recipes/`` of every package that offers recipes."""
     folders = []
     for entry in _entries(RECIPES).values():
-        package = entry.load()
+        package = _load_entry(entry)
         folders.append(Path(package.__path__[0]) / "recipes")
     return folders
 
@@ -118,9 +127,11 @@ def _import_module(name: str, kind: str) -> Any:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        raise UserError(f"{kind} module {name!r} cannot be imported: {error}") from error
-    except Exception as error:
-        raise UserError(f"{kind} module {name!r} fails to import: {type(error).__name__}: {error}") from error
+        raise UserError(f"{kind} module {name!r} cannot be imported: {first_line(error)}") from error
+    except (Exception, SystemExit) as error:
+        raise UserError(
+            f"{kind} module {name!r} fails to import: {type(error).__name__}: {first_line(error)}"
+        ) from error
 
 
 def _import_file(path: Path, kind: str) -> Any:
@@ -143,9 +154,10 @@ def _import_file(path: Path, kind: str) -> Any:
         del sys.modules[module_name]
         where = Path(error.filename or path).name
         raise UserError(f"{kind} file {where}: syntax error in line {error.lineno}: {error.msg}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[module_name]
-        raise UserError(f"{kind} file {path.name} fails to import: {type(error).__name__}: {error}") from error
+        said = f"{type(error).__name__}: {first_line(error)}"
+        raise UserError(f"{kind} file {path.name} fails to import: {said}") from error
     finally:
         sys.path.remove(str(path.parent))
     return module

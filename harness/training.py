@@ -118,6 +118,7 @@ class Outcome:
     seconds: float = 0.0
     position: int = 0
     mirror_run: str | None = None
+    source_hash: str = ""
 
     def best_value(self) -> float:
         """Return the best validation headline so far, NaN before the first."""

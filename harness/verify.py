@@ -1,8 +1,10 @@
 """Recompute every stored number from stored predictions and regenerated targets, without training."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Literal
 
@@ -14,9 +16,12 @@ from harness.evaluation import score_split
 from harness.plan import combined_fingerprint
 from harness.records import Run, Score
 from harness.registry import get_task, task_names
-from harness.results import find_bundles, read_arrays, read_curve, read_file, read_run, runs_folder
+from harness.results import read_arrays, read_curve, read_file, read_run, runs_folder
 from harness.splits import Split
 from harness.task import Task
+
+SHARED = 50
+"""From so many bundles on further processes pay for their start."""
 
 
 @dataclass(frozen=True)
@@ -28,18 +33,29 @@ class Finding:
     message: str = ""
 
 
-def verify(path: Path) -> Iterator[Finding]:
+def verify(path: Path, workers: int = 1) -> Iterator[Finding]:
     """Check every bundle at or below ``path`` (a results folder, a part of one, or one bundle).
 
-    Raises ``UserError`` if there is none.
+    More ``workers`` are further processes, which share many bundles by task. Raises ``UserError`` if there is none.
     """
     if not path.exists():
         raise UserError(f"{str(path)!r} does not exist; give a results folder or a bundle")
     folders = [path] if (path / "run.json").exists() else list(_bundles(path))
     if not folders:
         raise UserError(f"no bundle (a folder with run.json) lies below {str(path)!r}")
-    for folder in folders:
-        yield verify_bundle(folder)
+    if workers <= 1 or len(folders) < SHARED:
+        yield from map(verify_bundle, folders)
+        return
+    shares: dict[tuple[str, ...], list[Path]] = {}
+    for folder in folders:  # by task, so that each process loads the data of its own ones only
+        shares.setdefault(folder.parts[:-4], []).append(folder)
+    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+        for found in pool.map(_verify_all, shares.values()):
+            yield from found
+
+
+def _verify_all(folders: Sequence[Path]) -> list[Finding]:
+    return [verify_bundle(folder) for folder in folders]
 
 
 @dataclass(frozen=True)
@@ -65,13 +81,10 @@ def prove(tasks: Iterable[Task], per_size: int | None = None) -> Iterator[Proof]
 
 
 def _bundles(path: Path) -> Iterator[Path]:
-    """Yield the bundles of a results folder, or of any folder below its ``runs``."""
-    if runs_folder(path).is_dir():
-        yield from find_bundles(path)
-    else:
-        yield from (
-            found.parent for found in sorted(path.rglob("run.json")) if ".tmp-" not in str(found.relative_to(path))
-        )
+    """Yield the bundles of a results folder, or of any folder below its ``runs``, even one without its ``run.json``."""
+    root = runs_folder(path) if runs_folder(path).is_dir() else path
+    found = {file.parent for file in root.rglob("run.json")} | {each for each in root.rglob("seed-*") if each.is_dir()}
+    yield from sorted(folder for folder in found if ".tmp-" not in str(folder.relative_to(root)))
 
 
 def verify_bundle(folder: Path) -> Finding:
@@ -80,6 +93,9 @@ def verify_bundle(folder: Path) -> Finding:
         run = read_run(folder)
         for name in run.files:
             read_file(folder, run, name)
+        strange = sorted({file.name for file in folder.iterdir()} - {"run.json", *run.files})
+        if strange:
+            raise CorruptBundleError(f"{folder}: {', '.join(strange)} is not a file of this bundle")
         place = run.identity.folder.parts
         if folder.resolve().parts[-len(place) :] != place:
             raise CorruptBundleError(f"{folder}: it holds the run of {run.identity.folder}")

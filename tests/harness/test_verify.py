@@ -451,3 +451,37 @@ def test_a_place_without_bundles_is_an_error(tmp_path):
         list(verify(tmp_path / "nothing"))
     with pytest.raises(UserError, match=r"no bundle .* lies below"):
         list(verify(tmp_path))
+
+
+def test_a_bundle_that_lost_its_run_is_named(tmp_path):
+    from bundles import write_references
+
+    folders = write_references(tmp_path, "seq2seq/copy")
+    (folders[0] / "run.json").unlink()
+    statuses = {finding.folder: finding for finding in verify(tmp_path)}
+    assert len(statuses) == len(folders)
+    assert statuses[folders[0]].status == "failed"
+    assert "run.json: cannot be read" in statuses[folders[0]].message
+
+
+def test_a_file_that_no_bundle_has_is_named(tmp_path):
+    from harness.references import run_references
+    from harness.registry import get_task
+
+    folders = run_references([get_task("seq2seq/copy")], tmp_path)
+    (folders[0] / "notes.txt").write_text("mine")
+    (finding,) = verify(folders[0])
+    assert (finding.status, finding.message.rpartition(": ")[2]) == ("failed", "notes.txt is not a file of this bundle")
+
+
+def test_processes_find_the_same_in_the_same_order(tmp_path, monkeypatch):
+    from harness.references import run_references
+    from harness.registry import get_task
+
+    run_references([get_task(name) for name in ("seq2seq/copy", "ntm/copy")], tmp_path)
+    broken = sorted(tmp_path.rglob("predictions.npz"))[1]
+    broken.write_bytes(broken.read_bytes()[:-1])
+    alone = list(verify(tmp_path))
+    monkeypatch.setattr("harness.verify.SHARED", 1)
+    assert list(verify(tmp_path, workers=2)) == alone
+    assert [finding.status for finding in alone].count("failed") == 1

@@ -1,0 +1,125 @@
+"""What a stranger's code and files can do to a command: one line, the right exit code, and no number of other code."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from test_cli import RUN, in_a_folder, model_file, readhead  # noqa: F401 (fixtures)
+
+from harness import registry
+from harness.results import find_bundles, read_run
+
+STEP = "return ((self.weight - 1) ** 2).sum()"
+
+
+def change(old: str, new: str) -> None:
+    """Edit the model's file, and let it be imported anew as a new process would."""
+    text = Path("mine.py").read_text()
+    assert old in text
+    Path("mine.py").write_text(text.replace(old, new))
+    for module in [name for name in sys.modules if name.startswith("readhead_file_")]:
+        del sys.modules[module]
+
+
+def test_a_run_interrupted_in_other_code_starts_afresh(readhead):  # noqa: F811
+    name = model_file(Path.cwd())
+    change("return Prediction(", "assert self.global_step < 32\n        return Prediction(")  # fails when it is scored
+    code, out, _ = readhead("run", name, *RUN)
+    assert code == 1
+    assert "failed: mine on seq2seq/copy" in out
+    change("assert self.global_step < 32", "pass")
+    code, out, _ = readhead("run", name, *RUN)
+    assert code == 0
+    assert "was interrupted in other code; it starts afresh" in out
+    (folder,) = find_bundles(Path("results"))
+    assert read_run(folder).cost.examples == 2048
+    assert readhead("verify")[0] == 0
+
+
+def test_a_run_finished_by_other_code_is_told(readhead):  # noqa: F811
+    name = model_file(Path.cwd())
+    assert readhead("run", name, *RUN)[0] == 0
+    assert "finished by other code" not in readhead("run", name, *RUN)[1]
+    change("- 1)", "- 2)")
+    code, out, _ = readhead("run", name, *RUN)
+    assert code == 0
+    assert "was finished by other code: raise the model's version" in out
+
+
+@pytest.mark.parametrize(
+    ("step", "known"),
+    [
+        ('return {"loss": ((self.weight - 1) ** 2).sum()}', True),
+        ("return self.trainer.estimated_stepping_batches * self.weight.sum()", False),
+        ("raise ValueError('no')", False),
+    ],
+)
+def test_a_dry_run_says_where_it_cannot_tell_how_long(readhead, step, known):  # noqa: F811
+    name = model_file(Path.cwd())
+    change(STEP, step)
+    code, out, err = readhead("run", name, *RUN, "--dry-run")
+    assert (code, err) == (0, "")
+    assert ("how long is not known" in out) != known
+
+
+def test_a_model_that_supports_no_test_has_a_bundle_without_scores(readhead):  # noqa: F811
+    name = model_file(Path.cwd())
+    supports = "@classmethod\n    def supports(cls, spec, size):\n        return 'never'\n    def configure_optimizers"
+    change("def configure_optimizers", supports)
+    code, out, _ = readhead("run", name, *RUN)
+    assert code == 0
+    assert "it supports none of the tests" in out
+    assert readhead("verify")[1] == "1 verified\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "message"),
+    [
+        (STEP, "raise SystemExit(5)", 1, "failed: SystemExit: 5 at mine.py"),
+        ("class Mine", "raise SystemExit(0)\nclass Mine", 2, "fails to import: SystemExit: 0"),
+        ("class Mine", "raise ValueError('a\\nb')\nclass Mine", 2, "fails to import: ValueError: a\n"),
+        ("super().__init__()", "raise ValueError('a\\nb')", 2, "cannot be built with its defaults: a\n"),
+    ],
+)
+def test_what_a_model_raises_is_one_line_and_an_exit_code_of_ours(readhead, old, new, code, message):  # noqa: F811
+    name = model_file(Path.cwd())
+    change(old, new)
+    found, out, err = readhead("run", name, *RUN)
+    assert found == code
+    assert message in out + err
+    assert err.count("\n") <= 1
+
+
+def test_folders_that_look_like_markup(readhead):  # noqa: F811
+    name = model_file(Path.cwd())
+    code, out, _ = readhead("run", name, *RUN, "--results", "r[/x]")
+    assert code == 0
+    assert "(r[/x]/runs/seq2seq" in out
+    assert "wrote r[/x]/tables/scores.csv" in readhead("leaderboard", "--results", "r[/x]")[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "lstm", *RUN, "--set", "hidden=2020-13-45"], "--set value '2020-13-45' cannot be read"),
+        (["compare", "a", "b", "--task", "seq2seq/copy", "--regime", "x"], "unknown regime of seq2seq/copy 'x'"),
+        (["compare", "a", "b", "--task", "seq2seq/copy", "--budget", "standrd"], "unknown budget of seq2seq/copy"),
+        (["leaderboard", "--results", "nowhere"], "no runs lie in 'nowhere'"),
+    ],
+)
+def test_the_thing_that_is_wrong_is_named(readhead, arguments, message):  # noqa: F811
+    code, _, err = readhead(*arguments)
+    assert code == 2
+    assert message in err
+    assert err.count("\n") == 1
+    assert not Path("nowhere").exists()
+
+
+def test_a_broken_package_is_named(readhead, monkeypatch):  # noqa: F811
+    from importlib.metadata import EntryPoint
+
+    broken = EntryPoint("sad/task", "no_such_package:Task", registry.TASKS)
+    monkeypatch.setattr(registry, "_entries", lambda group: {"sad/task": broken} if group == registry.TASKS else {})
+    code, _, err = readhead("show", "sad/task")
+    assert code == 2
+    assert "readhead.tasks 'sad/task' (no_such_package:Task) cannot be loaded: ModuleNotFoundError" in err
