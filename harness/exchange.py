@@ -14,12 +14,12 @@ from harness import provenance
 from harness.errors import CorruptBundleError, PredictionError, UserError, unknown
 from harness.evaluation import score_split
 from harness.families.base import Examples, Stored
-from harness.plan import combined_fingerprint, untrained_identity
+from harness.plan import untrained_identity
 from harness.recipe import recipe_paths
 from harness.records import Run, Score
 from harness.results import EXTERNAL_BUDGET, npz_arrays, npz_bytes, require_writable, write_bundle
 from harness.splits import BLOCK, AnySplit, Stream, stream_sample
-from harness.task import Task
+from harness.task import Task, combined_fingerprint
 
 FORMATS = ("npz", "jsonl")
 STREAMED = 10_240

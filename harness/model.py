@@ -9,24 +9,27 @@ dict[str, Tensor]`` (attention, memory weights), ``on_phase(name)``, ``on_valida
 import inspect
 import sys
 from collections.abc import Mapping
-from typing import Any
-
-import pytorch_lightning as pl
+from typing import TYPE_CHECKING, Any
 
 from harness.errors import UserError, first_line, unknown
 from harness.families import FAMILIES
 from harness.registry import load_model_class
 
+if TYPE_CHECKING:  # it takes seconds to import, and what verifies bundles needs none of it
+    import pytorch_lightning as pl
+
 METHODS = ("training_step", "predict_step", "configure_optimizers")
 
 
-def get_model(name: str) -> type[pl.LightningModule]:
+def get_model(name: str) -> "type[pl.LightningModule]":
     """Return the model class called ``name``, checked against the contract."""
     return check_class(load_model_class(name), name)
 
 
-def check_class(model: Any, name: str) -> type[pl.LightningModule]:
+def check_class(model: Any, name: str) -> "type[pl.LightningModule]":
     """Return ``model`` if it fulfils the contract; a ``UserError`` says what to change otherwise."""
+    import pytorch_lightning as pl
+
     if not isinstance(model, type):
         raise UserError(f"model {name!r} is not a class")
     if not issubclass(model, pl.LightningModule):
@@ -59,7 +62,7 @@ def _parameters(model: type[Any]) -> dict[str, inspect.Parameter]:
     return dict(list(parameters.items())[1:])
 
 
-def build(model: type[pl.LightningModule], spec: Any, hyperparameters: Mapping[str, Any], name: str) -> Any:
+def build(model: "type[pl.LightningModule]", spec: Any, hyperparameters: Mapping[str, Any], name: str) -> Any:
     """Return ``model(spec, **hyperparameters)``; unknown names and refused values are ``UserError``s."""
     accepted = _parameters(model)
     open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in accepted.values())

@@ -1,6 +1,5 @@
 """What a request amounts to: the runs it names, and why some combinations are left out."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +10,7 @@ from harness.model import applies, build, get_model
 from harness.recipe import Recipe, match_recipes, override
 from harness.records import Identity
 from harness.registry import match_tasks
-from harness.task import Task
+from harness.task import Task, combined_fingerprint
 
 
 @dataclass
@@ -20,12 +19,6 @@ class Plan:
 
     runs: list[PlannedRun] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
-
-
-def combined_fingerprint(task: Task, regime: str) -> str:
-    """Return one hash over the fingerprints of all splits of a regime."""
-    lines = "\n".join(f"{name} {value}" for name, value in sorted(task.fingerprints(regime).items()))
-    return hashlib.sha256(lines.encode()).hexdigest()[:32]
 
 
 def identify(task: Task, regime: str, recipe: Recipe, budget: str, seed: int) -> Identity:

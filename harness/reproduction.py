@@ -17,7 +17,6 @@ from harness.execution import PlannedRun
 from harness.groups import Group, Member, read_groups
 from harness.metrics import Metric
 from harness.model import get_model
-from harness.plan import combined_fingerprint
 from harness.published import KEY
 from harness.ranking import centre_of, stored_split
 from harness.recipe import Recipe, Training
@@ -25,7 +24,7 @@ from harness.records import Identity, Reproduction
 from harness.results import add_reproduction
 from harness.statistics import DECIMALS, prediction_interval, resample
 from harness.sweep import Done, run_all
-from harness.task import Task
+from harness.task import Task, combined_fingerprint
 
 Verdict = Literal["reproduced", "drift", "failed", "not run"]
 

@@ -1,5 +1,6 @@
 """What a task declares: its data, its splits by regime, its metrics, its floor and ceiling."""
 
+import hashlib
 import json
 import sys
 import time
@@ -281,6 +282,12 @@ class Task(ABC):
     def score(self, stored: Stored, examples: Examples) -> dict[str, float]:
         """Return every metric over ``examples``."""
         return {metric.name: metric.score(metric.statistics(stored, examples)) for metric in self.metrics}
+
+
+def combined_fingerprint(task: Task, regime: str) -> str:
+    """Return one hash over the fingerprints of all splits of a regime."""
+    lines = "\n".join(f"{name} {value}" for name, value in sorted(task.fingerprints(regime).items()))
+    return hashlib.sha256(lines.encode()).hexdigest()[:32]
 
 
 def overlap(task: Task, regime: str, train_examples: int = 65_536) -> dict[str, dict[str, float]]:

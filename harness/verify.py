@@ -13,12 +13,11 @@ import numpy as np
 from harness.cells import COMPETING
 from harness.errors import CorruptBundleError, ReadheadError, UserError
 from harness.evaluation import score_split
-from harness.plan import combined_fingerprint
 from harness.records import Run, Score
 from harness.registry import get_task, task_names
 from harness.results import read_arrays, read_curve, read_file, read_run, runs_folder
 from harness.splits import Split
-from harness.task import Task
+from harness.task import Task, combined_fingerprint
 
 SHARED = 50
 """From so many bundles on further processes pay for their start."""

@@ -114,7 +114,7 @@ def test_ctrl_c_exits_with_130_and_goes_on(tmp_path, uninterrupted):
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert "goes on from the last checkpoint" in errors
+    assert "a run goes on from its last checkpoint with the same command" in errors
     assert "Traceback" not in errors
     assert not list(tmp_path.rglob("run.json"))
     assert not list(tmp_path.rglob(".tmp-*"))

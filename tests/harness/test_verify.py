@@ -14,12 +14,12 @@ import pytest
 
 from harness.errors import UserError
 from harness.evaluation import score_split
-from harness.plan import combined_fingerprint
 from harness.records import Cost, Identity, Provenance, Run, Selection, canonical_json
 from harness.references import run_reference
 from harness.registry import get_task
 from harness.results import CURVE_COLUMNS, npz_bytes, read_arrays, read_run, write_bundle
 from harness.splits import generator
+from harness.task import combined_fingerprint
 from harness.verify import Finding, verify, verify_bundle
 
 VALIDATION = [0.5, 0.25, 0.25, 0.75]
