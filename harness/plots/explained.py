@@ -45,5 +45,5 @@ def draw(board: Board, contest: Contest) -> Figure:
             axis.set_axis_off()
         for (split, row, explanation), axis in zip(examples, axes, strict=False):
             contest.task.draw(axis, contest.task.load(split), row, explanation)
-            axis.set_title(f"{label(group)}, {split}, example {row}")
+            axis.set_title(f"{label(group)}\n{split}, example {row}", fontsize=8)
     return figure

@@ -151,10 +151,11 @@ def mark_undefined(axis: Axes, xs: Sequence[float], colour: Any) -> None:
 
 
 def draw_curve(axis: Axes, curve: Curve, style: Style, name: str, dashes: Any = None) -> None:
-    """Draw a row's scores by size with their band; crosses at the foot where it has no value."""
+    """Draw a row's scores by size with their band, below the rows drawn before; crosses where it has no value."""
+    above = 3 - len(axis.lines) / 1_000  # the best rows are drawn first: none of them may hide behind another
     look: dict[str, Any] = {"color": style.colour, "linestyle": dashes or style.dashes, "marker": style.marker}
     every = max(1, len(curve.size) // 12)
-    axis.plot(curve.size, curve.centre, **look, zorder=3, linewidth=1.6, markersize=4, markevery=every, label=name)
+    axis.plot(curve.size, curve.centre, **look, zorder=above, linewidth=1.6, markersize=4, markevery=every, label=name)
     axis.fill_between(curve.size, curve.low, curve.high, color=style.colour, alpha=0.15, linewidth=0, zorder=2)
     mark_undefined(axis, curve.size[np.isnan(curve.centre)].tolist(), style.colour)
 
