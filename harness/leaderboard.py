@@ -16,7 +16,6 @@ from harness.groups import installed_task
 from harness.plots import FIGURES, STUDY, figures, kinds, plotting_versions, study_figure
 from harness.published import KINDS
 from harness.ranking import MEAN_RULE, TAPE_RULE, ranks_table
-from harness.results import runs_folder
 from harness.sections import SectionWriter, elsewhere
 from harness.standings import Board, doubts, load_board
 from harness.studies import read_studies
@@ -32,8 +31,8 @@ def write_board(results: Path, board: Path, published: Sequence[Path] | None = N
     Raises ``UserError`` for a damaged bundle, for bundles that contradict each other, and for a run that beats an exact
     bound, and for a place that cannot be written.
     """
-    if not runs_folder(results).is_dir():
-        raise UserError(f"no runs lie in {str(results)!r}: there is no folder {str(runs_folder(results))!r}")
+    if not results.is_dir():
+        raise UserError(f"no runs lie in {str(results)!r}: there is no such folder")
     content = load_board(results, published)
     try:
         written = _publish(content, results, board, results, board)
