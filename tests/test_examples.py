@@ -75,6 +75,15 @@ def test_sums_are_right_by_the_integers_of_python(installed, monkeypatch):
             assert "".join(str(token - 4) for token in answer[:-1]) == str(int(a) + int(b))
 
 
+@pytest.mark.parametrize("model", ["x_transformer.py:XEncoderDecoder", "dnc_tape.py:PackagedDNC"])
+def test_code_that_nobody_here_wrote_keeps_the_contract(model):
+    """In files of 40 lines at most."""
+    assert len((EXAMPLES / model.partition(":")[0]).read_text().splitlines()) <= 40
+    checks = list(api.check(str(EXAMPLES / model)))
+    assert all(check.passed in (True, None) for check in checks)
+    assert any(check.passed for check in checks)
+
+
 @pytest.mark.parametrize(
     ("model", "task"),
     [
@@ -83,13 +92,8 @@ def test_sums_are_right_by_the_integers_of_python(installed, monkeypatch):
         ("dnc_tape.py:PackagedDNC", "ntm/copy"),
     ],
 )
-def test_code_that_nobody_here_wrote_keeps_the_contract_and_trains(model, task, tmp_path):
-    """In files of 40 lines at most, on the task's first regime."""
-    path = EXAMPLES / model.partition(":")[0]
-    assert len(path.read_text().splitlines()) <= 40
-    assert all(
-        check.passed in (True, None) for check in api.check(str(EXAMPLES / model)) if check.task.startswith(task)
-    )
+def test_code_that_nobody_here_wrote_trains(model, task, tmp_path):
+    """On the task's first regime."""
     regime = next(iter(get_task(task).regimes))
     settings = {"regime": regime, "budget": "smoke", "seeds": [0], "results": tmp_path, "mlflow": False}
     (done,) = api.run(str(EXAMPLES / model), task, **settings)
