@@ -145,10 +145,9 @@ def execute(planned: PlannedRun, results: Path, *, force: bool = False, mlflow: 
     require_writable(results)
     checkpoints = Checkpoints(identity)
     with checkpoints.claimed(), isolated(), failures_named(identity):
-        origin = provenance.collect(get_model(planned.recipe.model), torch.get_num_threads())
         done = None if force else existing(results, identity)
         if done is not None:
-            if origin.source_hash not in done.source_hashes:
+            if provenance.source_hash(get_model(planned.recipe.model)) not in done.source_hashes:
                 console.print(
                     f"{escape(identity.label)} was finished by other code: raise the model's version if what changed "
                     "changes its numbers, or run it again with --force"
@@ -156,6 +155,7 @@ def execute(planned: PlannedRun, results: Path, *, force: bool = False, mlflow: 
             return runs_folder(results) / identity.folder, done
         if force:
             checkpoints.clear()
+        origin = provenance.collect(get_model(planned.recipe.model), torch.get_num_threads())
         model = build_model(planned)
         spec = planned.task.spec(planned.regime)
         try:
@@ -181,7 +181,7 @@ def _train_and_save(
     loader = SegmentLoader(schedule)
     saved = checkpoints.load_last()
     state = None if saved is None else next(iter(saved["callbacks"].values()))
-    if state is not None and state["outcome"]["source_hash"] != origin.source_hash:
+    if state is not None and state["outcome"].get("source_hash") != origin.source_hash:
         console.print(f"{escape(identity.label)} was interrupted in other code; it starts afresh")
         checkpoints.clear()
         saved = state = None

@@ -94,8 +94,8 @@ def _headline(run: Run) -> dict[str, Any]:
     if run.identity.task not in task_names():
         return {"headline": "task not installed", "value": ""}
     task = get_task(run.identity.task)
-    value = run.score(task.regime(run.identity.regime).tests[0], task.headline.name)
-    return {"headline": task.headline.title, "value": "-" if value is None else f"{value:.4g}"}
+    value = run.whole(task.regime(run.identity.regime).tests[0], task.headline.name)
+    return {"headline": task.headline.title, "value": "-" if math.isnan(value) else f"{value:.4g}"}
 
 
 def show(name: str, n: int) -> None:

@@ -11,6 +11,7 @@ import pandas as pd
 
 from harness.families.base import Stored
 from harness.groups import Group, Member
+from harness.metrics import Metric
 from harness.results import read_file
 from harness.statistics import Centre, Comparison, Resampled, difference, resample
 from harness.task import Task
@@ -108,18 +109,19 @@ def paired(a: Group, b: Group, task: Task) -> Comparison:
 
 def _resampled(group: Group, task: Task, centre: Centre) -> Resampled:
     """Resample a row on the first test; a seed without predictions (diverged) is not in it."""
-    regime = group.first.identity.regime
-    test = task.regime(regime).tests[0]
-    here = not (task.headline.from_stored and task.missing(regime))
-    examples = task.load(test) if here else None
-    statistics = []
-    for member in group.members:
-        if member.run.status == "completed":
-            stored = stored_split(member, test)
-            if examples is not None:
-                task.family.check_stored(stored, examples)
-            statistics.append(task.headline.statistics(stored, examples))
-    return resample(statistics, task.headline, centre)
+    test = task.regime(group.first.identity.regime).tests[0]
+    finished = [member for member in group.members if member.run.status == "completed"]
+    return resample([seed_statistics(member, task, test, task.headline) for member in finished], task.headline, centre)
+
+
+def seed_statistics(member: Member, task: Task, split: str, metric: Metric) -> np.ndarray:
+    """Return a metric's statistics ``(n,k)`` of one run on a test; the task's data are loaded only where needed."""
+    stored = stored_split(member, split)
+    if metric.from_stored and task.missing(member.run.identity.regime):
+        return metric.statistics(stored, None)
+    examples = task.load(split)
+    task.family.check_stored(stored, examples)
+    return metric.statistics(stored, examples)
 
 
 def stored_split(member: Member, split: str) -> Stored:

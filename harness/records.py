@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from pathlib import Path
 from typing import Any, Literal
 
@@ -144,6 +145,11 @@ class Run(Record):
         if self.kind in ("trained", "reference"):
             return ""
         return RE_RUN if self.reproductions else SELF_REPORTED
+
+    def whole(self, split: str, metric: str) -> float:
+        """Return a score over a whole split, which is kept under its size where it has one; NaN where undefined."""
+        value = next((score.values.get(metric) for score in self.scores if score.split == split), None)
+        return math.nan if value is None else value
 
     def score(self, split: str, metric: str, size: float | None = None) -> float | None:
         """Return one number of the run, None where it is undefined or missing."""

@@ -18,7 +18,7 @@ from harness.groups import Group, Member, read_groups
 from harness.metrics import Metric
 from harness.model import get_model
 from harness.published import KEY
-from harness.ranking import centre_of, stored_split
+from harness.ranking import centre_of, seed_statistics
 from harness.recipe import Recipe, Training
 from harness.records import Identity, Reproduction
 from harness.results import add_reproduction
@@ -29,7 +29,7 @@ from harness.task import Task, combined_fingerprint
 Verdict = Literal["reproduced", "drift", "failed", "not run"]
 
 WITHIN, AT_MOST = 0.95, 0.99
-"""Inside the first prediction interval is *reproduced*, inside the second *drift*: chance alone gives 1 in 20."""
+"""Inside the first prediction interval is *reproduced*, inside the second *drift*, where chance puts 1 in 25."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def _judged(group: Group, ended: Sequence[Done], results: Path) -> Outcome:
         and done.run.files["predictions.npz"] == stored[done.identity.seed].files["predictions.npz"]
         for done in ended
     }
-    values = [math.nan if d.run is None else _value(d.run.score(test, metric.name)) for d in ended]
+    values = [math.nan if d.run is None else d.run.whole(test, metric.name) for d in ended]
     narrow, wide = (new_seed_interval(group, task, test, metric, len(values), share) for share in (WITHIN, AT_MOST))
     reasons = [str(d.failure) if d.run is None else d.run.reason for d in ended if d.run is None or d.run.reason]
     verdict: Verdict
@@ -166,7 +166,7 @@ def _judged(group: Group, ended: Sequence[Done], results: Path) -> Outcome:
         verdict = "failed"
     else:
         centre = float(np.mean(values))
-        before = [_value(_whole(task, member, test, metric)) for member in group.members]
+        before = [member.run.whole(test, metric.name) for member in group.members]
         solved = all(metric.is_solved(value) for value in [*before, *values])  # how well does not matter then
         inside = solved or narrow[0] <= centre <= narrow[1]
         verdict = "reproduced" if inside else "drift" if wide[0] <= centre <= wide[1] else "failed"
@@ -186,10 +186,6 @@ def _judged(group: Group, ended: Sequence[Done], results: Path) -> Outcome:
     return Outcome(group, values, *narrow, verdict, "; ".join(filter(None, reasons)))
 
 
-def _value(value: float | None) -> float:
-    return math.nan if value is None else value
-
-
 def new_seed_interval(
     group: Group, task: Task, split: str, metric: Metric, new: int = 1, confidence: float = WITHIN
 ) -> tuple[float, float]:
@@ -199,9 +195,7 @@ def new_seed_interval(
     one, do not make it a point. NaN where no stored seed has a value.
     """
     found = [
-        (value, member)
-        for member in group.members
-        if not math.isnan(value := _value(_whole(task, member, split, metric)))
+        (value, member) for member in group.members if not math.isnan(value := member.run.whole(split, metric.name))
     ]
     if not found:
         return math.nan, math.nan
@@ -209,19 +203,12 @@ def new_seed_interval(
     return prediction_interval(np.array([value for value, _ in found]), new, sampling, confidence, metric.bounds)
 
 
-def _whole(task: Task, member: Member, split: str, metric: Metric) -> float | None:
-    """Return a run's score over a whole split, which is stored under the split's one size where it has one."""
-    scores = [score for score in member.run.scores if score.split == split]
-    return next((score.values.get(metric.name) for score in scores), None)
-
-
 def _sampling_deviation(task: Task, member: Member, split: str, metric: Metric) -> float:
     """Return the standard deviation of one run's score over resamples of the split's examples.
 
     It is at least what a single example can move, for no resample of answers that are all right has a wrong one.
     """
-    here = not (metric.from_stored and task.missing(member.run.identity.regime))
-    statistics = metric.statistics(stored_split(member, split), task.load(split) if here else None)
+    statistics = seed_statistics(member, task, split, metric)
     span = metric.bounds[1] - metric.bounds[0]
     least = span / len(statistics) if math.isfinite(span) else 0.0
     return max(float(resample([statistics], metric).resamples.std()), least)
@@ -238,7 +225,7 @@ def against_published(group: Group, published: pd.DataFrame) -> list[Against]:
         metric = task.metric(line.metric)
         if metric.direction is None:
             continue
-        values = np.array([_value(_whole(task, member, line.split, metric)) for member in group.members])
+        values = np.array([member.run.whole(line.split, metric.name) for member in group.members])
         values = values[~np.isnan(values)]
         centre = np.mean if centre_of(task) == "mean" else np.median
         ours = round(float(centre(values)), DECIMALS) if len(values) else math.nan

@@ -1,6 +1,5 @@
 """All that the board shows, as data: every cell, every run, the order of each table's rows."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from harness.cells import COMPETING, cells_table, records, split_size, whole_cells
+from harness.cells import COMPETING, cells_table, records, whole_cells
 from harness.groups import Group, installed_task, read_groups, runs_table
 from harness.published import read_published
 from harness.ranking import Ranked, rank_rows
@@ -38,9 +37,7 @@ class Contest:
 
     def score(self, run: Run) -> float:
         """Return a run's headline on the first test, NaN where it has none."""
-        size = split_size(self.task, self.test)
-        value = run.score(self.test, self.task.headline.name, None if math.isnan(size) else size)
-        return math.nan if value is None else value
+        return run.whole(self.test, self.task.headline.name)
 
     @property
     def slug(self) -> str:

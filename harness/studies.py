@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 from harness.errors import unknown
 from harness.groups import Group, installed_task
 from harness.metrics import Metric
-from harness.ranking import stored_split
+from harness.ranking import seed_statistics
 from harness.recipe import Strict, read_mapping, recipe_paths, validated
 from harness.registry import study_files, task_names
 from harness.standings import Board, Contest
@@ -145,6 +145,5 @@ def compared(study: Study, board: Board, place: Place) -> Mapping[tuple[str, str
 
 def _statistics(group: Group, place: Place, split: str) -> list[np.ndarray]:
     """Return the metric's statistics ``(n,k)`` of every finished seed on one test; a seed that diverged has none."""
-    examples = place.contest.task.load(split)
     finished = [member for member in group.members if member.run.status == "completed"]
-    return [place.metric.statistics(stored_split(member, split), examples) for member in finished]
+    return [seed_statistics(member, place.contest.task, split, place.metric) for member in finished]

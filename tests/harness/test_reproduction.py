@@ -19,7 +19,7 @@ from harness.registry import get_task
 from harness.reproduction import Against, against_published, new_seed_interval, rows_to_reproduce
 from harness.results import find_bundles, read_run
 from harness.statistics import prediction_interval
-from harness.sweep import Done, run_all
+from harness.sweep import Done
 from harness.verify import verify
 
 COPY = "seq2seq/copy"
@@ -236,4 +236,13 @@ def test_a_real_run_is_reproduced_by_its_stored_recipe(tmp_path, monkeypatch):
     assert outcome.group.first.identity.seed == 3
     assert outcome.values == [done.run.score("test", "exact_match")]
     assert all(finding.status == "verified" for finding in verify(tmp_path))
-    assert run_all is reproduction.run_all
+
+
+def test_a_score_over_a_split_of_one_size_is_found(tmp_path):
+    """It is kept under that size, as on the tests of geometry/tsp:10."""
+    (folder,) = [write_trained(tmp_path, COPY, "mine", 0, 0.02)]
+    run = read_run(folder)
+    assert run.score("test-21", "exact_match") is None
+    assert run.whole("test-21", "exact_match") == run.score("test-21", "exact_match", 21)
+    assert run.whole("test", "exact_match") == run.score("test", "exact_match")
+    assert math.isnan(run.whole("test-99", "exact_match"))
