@@ -21,7 +21,7 @@ demo: $(READY)
 	$(READHEAD) references --task seq2seq/copy --results $(DEMO)/results
 	@$(READHEAD) run lstm $(DEMO_RUN) & lstm=$$!; \
 	 $(READHEAD) run bahdanau $(DEMO_RUN) & bahdanau=$$!; \
-	 wait $$lstm && wait $$bahdanau
+	 wait $$lstm || { kill $$bahdanau; exit 1; }; wait $$bahdanau
 	$(READHEAD) verify $(DEMO)/results
 	$(READHEAD) leaderboard --results $(DEMO)/results --board $(DEMO)/leaderboard.md
 	@echo

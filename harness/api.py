@@ -24,6 +24,8 @@ from harness.check import Check
 from harness.check import check as check
 from harness.errors import UserError, unknown
 from harness.exchange import STREAMED
+from harness.files import write_whole
+from harness.forecast import Forecast, forecast
 from harness.listing import models, rows, runs, show, tasks
 from harness.plan import Plan, make_plan
 from harness.recipe import get_recipe
@@ -69,6 +71,22 @@ def run(
     yield from run_all(plan.runs, results, workers=workers, force=force, mlflow=mlflow)
 
 
+def dry_run(
+    row: str,
+    task: str,
+    *,
+    regime: str | None = None,
+    budget: str = "standard",
+    seeds: Sequence[int] = (0, 1, 2),
+    settings: Sequence[str] = (),
+    force: bool = False,
+    results: Path = RESULTS,
+) -> tuple[Plan, Forecast]:
+    """Return what ``run`` with these arguments would do, what it leaves out and why, and what it would take."""
+    plan = make_plan(row, task, regime, budget, seeds, settings)
+    return plan, forecast(plan.runs, results, force=force)
+
+
 def references(task: str = "*", *, results: Path = RESULTS) -> list[Path]:
     """Write the bundles of every reference (floor, ceiling, heuristics) of the tasks that a glob names."""
     from harness.references import run_references
@@ -81,6 +99,13 @@ def leaderboard(*, results: Path = RESULTS, board: Path | None = None) -> list[P
     from harness.leaderboard import write_board
 
     return write_board(results, board_path(results, board))
+
+
+def check_leaderboard(*, results: Path = RESULTS, board: Path | None = None) -> list[str]:
+    """Return the files that ``leaderboard`` would change, add or remove; empty if all of them are up to date."""
+    from harness.leaderboard import check_board
+
+    return check_board(results, board_path(results, board))
 
 
 def board_path(results: Path, board: Path | None = None) -> Path:
@@ -146,7 +171,7 @@ def export_text(task: str, split: str, path: Path | str | None = None) -> str:
     text = found.export(found.bounded(split).name)
     if path is not None:
         try:
-            Path(path).write_text(text)
+            write_whole(Path(path), text.encode())
         except OSError as error:
             raise UserError(f"{path} cannot be written: {error.strerror}") from error
     return text
@@ -222,9 +247,7 @@ def fingerprint(task: str) -> Path:
         "splits": {name: value for regime in regimes for name, value in found.fingerprints(regime).items()},
         "overlap": {regime: overlap(found, regime) for regime in regimes},
     }
-    found.fingerprint_path.parent.mkdir(exist_ok=True)
-    found.fingerprint_path.write_text(json.dumps(content, indent=1) + "\n")
-    return found.fingerprint_path
+    return write_whole(found.fingerprint_path, (json.dumps(content, indent=1) + "\n").encode())
 
 
 def find_row(results: Path, task: Task, regime: str, row: str, budget: str) -> list[Path]:
@@ -321,11 +344,14 @@ __all__ = [
     "Check",
     "Done",
     "Finding",
+    "Forecast",
     "Outcome",
     "Plan",
     "Proof",
     "check",
+    "check_leaderboard",
     "compare",
+    "dry_run",
     "evaluate",
     "export_data",
     "export_text",

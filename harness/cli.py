@@ -74,14 +74,14 @@ def run(
     mlflow: Annotated[bool, typer.Option("--mlflow/--no-mlflow", help="Mirror runs to MLflow.")] = True,
 ) -> None:
     """Train and score a row or a model of your own; an interrupted run goes on where it was."""
-    from harness import listing, plan, sweep
+    from harness import forecast, listing, plan, sweep
 
     planned = plan.make_plan(row, task, regime, budget, seeds, settings)
     if workers < 1:
         raise UserError(f"workers {workers} is not valid: it must be at least 1")
     listing.skipped(planned)
     if dry_run:
-        listing.forecast(planned, results, workers, force)
+        listing.forecast(forecast.forecast(planned.runs, results, force=force), workers)
         return
     done = []
     for one in sweep.run_all(planned.runs, results, workers=workers, force=force, mlflow=mlflow):
@@ -123,13 +123,13 @@ def submit(
     mlflow: Annotated[bool, typer.Option("--mlflow/--no-mlflow", help="Mirror runs to MLflow.")] = True,
 ) -> None:
     """Check, train and verify your model, show its place beside the board, and write the folder to send."""
-    from harness import api, listing, plan, registry, submission, sweep
+    from harness import api, forecast, listing, plan, registry, submission, sweep
 
     if not listing.checks(api.check(model)):
         raise typer.Exit(2)
     planned = plan.make_plan(model, registry.tasks_of(suite), None, budget, range(seeds))
     listing.skipped(planned)
-    listing.forecast(planned, results, workers, force=False)
+    listing.forecast(forecast.forecast(planned.runs, results), workers)
     done = []
     for one in sweep.run_all(planned.runs, results, workers=workers, mlflow=mlflow):
         listing.outcome(one)
@@ -240,9 +240,7 @@ def leaderboard(
     if not check:
         listing.written(api.leaderboard(results=results, board=board))
         return
-    from harness.leaderboard import check_board
-
-    changed = check_board(results, api.board_path(results, board))
+    changed = api.check_leaderboard(results=results, board=board)
     if changed:
         typer.echo(f"error: not up to date, run `readhead leaderboard`: {', '.join(changed)}", err=True)
         raise typer.Exit(1)
@@ -317,17 +315,23 @@ def expand(arguments: Sequence[str]) -> list[str]:
 def main() -> None:
     """Entry point: one clear line and an exit code for whatever goes wrong (2 bad input, 1 failed run, 130 Ctrl-C)."""
     try:
-        app(expand(sys.argv[1:]))
+        code = app(expand(sys.argv[1:]), prog_name="readhead", standalone_mode=False) or 0
     except ReadheadError as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(error.exit_code)
-    except SystemExit as end:
-        if end.code == 130:  # what Typer makes of Ctrl-C
-            typer.echo("interrupted; a run goes on from its last checkpoint with the same command", err=True)
-        raise
+    except typer.TyperException as error:  # of the command line; no message where help was asked for by saying nothing
+        if error.format_message():
+            reasons, context = getattr(error.__cause__, "errors", None), getattr(error, "ctx", None)
+            value = f", not {reasons()[0]['input']!r}" if reasons is not None else ""  # pydantic's
+            command = context.command_path if context is not None else "readhead"
+            typer.echo(f"error: {error.format_message().rstrip('.')}{value} (see `{command} --help`)", err=True)
+        sys.exit(error.exit_code)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    if code == 130:  # what Typer makes of Ctrl-C
+        typer.echo("interrupted; a run goes on from its last checkpoint with the same command", err=True)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from harness import provenance
 from harness.errors import CorruptBundleError, PredictionError, UserError, unknown
 from harness.evaluation import score_split
 from harness.families.base import Examples, Stored
+from harness.files import write_whole
 from harness.plan import untrained_identity
 from harness.recipe import recipe_paths
 from harness.records import Run, Score
@@ -44,22 +45,17 @@ def export_data(task: Task, regime: str, folder: Path, form: str = "npz", traini
     if absent is not None:
         raise UserError(f"{task.name}:{regime} cannot be exported: {absent}")
     try:
-        (folder / "targets").mkdir(parents=True, exist_ok=True)
-        yield _write(folder / "task.json", (json.dumps(_description(task, regime, form), indent=1) + "\n").encode())
+        about = json.dumps(_description(task, regime, form), indent=1) + "\n"
+        yield write_whole(folder / "task.json", about.encode())
         for name in (named.train, named.validation):
             examples = _examples(task, task.split(name), training)
-            yield _write(folder / f"{name}.{form}", _packed(examples, form, ("inputs", "targets"), task))
+            yield write_whole(folder / f"{name}.{form}", _packed(examples, form, ("inputs", "targets"), task))
         for name in named.tests:
             examples = task.load(name)
-            yield _write(folder / f"{name}.{form}", _packed(examples, form, ("inputs",), task))
-            yield _write(folder / "targets" / f"{name}.{form}", _packed(examples, form, ("targets",), task))
+            yield write_whole(folder / f"{name}.{form}", _packed(examples, form, ("inputs",), task))
+            yield write_whole(folder / "targets" / f"{name}.{form}", _packed(examples, form, ("targets",), task))
     except OSError as error:
         raise UserError(f"{error.filename or folder} cannot be written: {error.strerror}") from error
-
-
-def _write(path: Path, data: bytes) -> Path:
-    path.write_bytes(data)
-    return path
 
 
 def _examples(task: Task, split: AnySplit, training: int) -> Examples:

@@ -210,7 +210,7 @@ def _train_and_save(
         run = read_run(folder)
         checkpoints.finish(model.state_dict())
         if mirror is not None:
-            mirror.finish(run, folder)
+            mirror.finish(run, folder, outcome.curve, task.headline.name)
     return folder, run
 
 

@@ -3,9 +3,10 @@
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from harness.execution import PlannedRun, build_model, isolated
+from harness.execution import PlannedRun, build_model, existing, isolated
 from harness.results import find_bundles, read_run
 from harness.splits import TrainingBatches
 
@@ -14,11 +15,24 @@ BUNDLE_BYTES = 150_000
 """A typical bundle, where no finished one of the row tells."""
 
 
-def forecast(runs: Sequence[PlannedRun], results: Path) -> tuple[float, float, bool]:
-    """Return seconds of training on one core, bytes of results, and whether any of it had to be measured now.
+@dataclass(frozen=True)
+class Forecast:
+    """What runs would take: ``seconds`` of training on one core (NaN: a step cannot be timed outside a run), ``disk``
+    bytes of results, and whether any of it was ``measured`` just now instead of read from finished runs.
 
-    The seconds are NaN where a model's step cannot be timed outside of a run.
+    ``finished`` runs of the request are done already and not counted.
     """
+
+    todo: Sequence[PlannedRun]
+    finished: int
+    seconds: float
+    disk: float
+    measured: bool
+
+
+def forecast(runs: Sequence[PlannedRun], results: Path, *, force: bool = False) -> Forecast:
+    """Return what ``runs`` would take, less those whose bundle lies in ``results`` unless ``force`` runs them again."""
+    todo = [planned for planned in runs if force or existing(results, planned.identity) is None]
     known: dict[tuple[str, str, str], tuple[float, float]] = {}
     for folder in find_bundles(results):
         run = read_run(folder)
@@ -27,7 +41,7 @@ def forecast(runs: Sequence[PlannedRun], results: Path) -> tuple[float, float, b
             key = (run.identity.task, run.identity.regime, run.identity.row)
             known[key] = (run.cost.seconds / run.cost.examples, size)
     seconds, disk, measured = 0.0, 0.0, False
-    for planned in runs:
+    for planned in todo:
         identity = planned.identity
         key = (identity.task, identity.regime, identity.row)
         if key not in known:
@@ -36,7 +50,7 @@ def forecast(runs: Sequence[PlannedRun], results: Path) -> tuple[float, float, b
         rate, size = known[key]
         seconds += rate * identity.examples
         disk += size
-    return seconds, disk, measured
+    return Forecast(todo, len(runs) - len(todo), seconds, disk, measured)
 
 
 def _seconds_an_example(planned: PlannedRun) -> float:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from harness.cells import collect, records
 from harness.errors import UserError
+from harness.files import write_whole
 from harness.findings import Finding, find
 from harness.groups import installed_task
 from harness.plots import FIGURES, STUDY, figures, kinds, plotting_versions, study_figure
@@ -33,15 +33,16 @@ def write_board(results: Path, board: Path, published: Sequence[Path] | None = N
     """
     if not results.is_dir():
         raise UserError(f"no runs lie in {str(results)!r}: there is no such folder")
-    content = load_board(results, published)
+    files = _files(load_board(results, published), results, board)
     try:
-        written = _publish(content, results, board, results, board)
+        for path, data in files.items():
+            write_whole(path, data)
         for path in _figures(results):
-            if path not in written:
+            if path not in files:
                 path.unlink()
     except OSError as error:
         raise UserError(f"the board cannot be written: {error.filename}: {error.strerror}") from error
-    return written
+    return list(files)
 
 
 def check_board(results: Path, board: Path, published: Sequence[Path] | None = None) -> list[str]:
@@ -49,15 +50,12 @@ def check_board(results: Path, board: Path, published: Sequence[Path] | None = N
 
     Plots are not compared where ``results/plots/versions.json`` says that other plotting versions drew them.
     """
-    with tempfile.TemporaryDirectory() as scratch:
-        fresh = Path(scratch)
-        written = _publish(load_board(results, published), results, board, fresh, fresh / "board.md")
-        pairs = {path: results / path.relative_to(fresh) for path in written} | {fresh / "board.md": board}
-        if _bytes(results / PLOTS / VERSIONS) in (None, _bytes(fresh / PLOTS / VERSIONS)):
-            pairs |= {fresh / path.relative_to(results): path for path in _figures(results)}
-        else:
-            pairs = {new: old for new, old in pairs.items() if new.parent.name != PLOTS}
-        return sorted(str(old) for new, old in pairs.items() if _bytes(old) != _bytes(new))
+    files: dict[Path, bytes | None] = dict(_files(load_board(results, published), results, board))
+    if _bytes(results / PLOTS / VERSIONS) in (None, files[results / PLOTS / VERSIONS]):
+        files = dict.fromkeys(_figures(results)) | files
+    else:
+        files = {path: data for path, data in files.items() if path.parent != results / PLOTS}
+    return sorted(str(path) for path, data in files.items() if _bytes(path) != data)
 
 
 def _figures(results: Path) -> list[Path]:
@@ -69,23 +67,20 @@ def _bytes(path: Path) -> bytes | None:
     return path.read_bytes() if path.exists() else None
 
 
-def _publish(content: Board, results: Path, board: Path, into: Path, page: Path) -> list[Path]:
-    """Write tables and plots below ``into`` and the Markdown to ``page``, linked as if at their own place."""
+def _files(content: Board, results: Path, board: Path) -> dict[Path, bytes]:
+    """Return what lies in every file of a board: tables, the Markdown, plots."""
     ranks = ranks_table({contest.key: (contest.task, rows) for contest, rows in content.contests.items()})
-    files = {
-        into / TABLES / "scores.csv": csv_bytes(content.scores),
-        into / TABLES / "runs.csv": csv_bytes(content.runs),
-        into / TABLES / "ranks.csv": csv_bytes(ranks),
-        into / PLOTS / VERSIONS: (json.dumps(plotting_versions(), indent=1) + "\n").encode(),
-    }
     findings = [finding for study in read_studies() if (finding := find(study, content)) is not None]
-    drawn = [path for contest in content.contests for path in figures(content, contest, into / PLOTS)]
-    drawn += [study_figure(content, found.study, into / PLOTS) for found in findings if found.study.drawn]
-    files[page] = render(content, findings, results, board).encode()
-    for path, data in files.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-    return [*files, *drawn]
+    drawn = [figures(content, contest) for contest in content.contests]
+    drawn += [study_figure(content, found.study) for found in findings if found.study.drawn]
+    return {
+        results / TABLES / "scores.csv": csv_bytes(content.scores),
+        results / TABLES / "runs.csv": csv_bytes(content.runs),
+        results / TABLES / "ranks.csv": csv_bytes(ranks),
+        results / PLOTS / VERSIONS: (json.dumps(plotting_versions(), indent=1) + "\n").encode(),
+        board: render(content, findings, results, board).encode(),
+        **{results / PLOTS / name: data for files in drawn for name, data in files.items()},
+    }
 
 
 def render(content: Board, findings: Sequence[Finding], results: Path, board: Path) -> str:

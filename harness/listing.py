@@ -11,8 +11,7 @@ from rich.table import Table
 
 from harness.check import Check
 from harness.checkpoints import interrupted
-from harness.execution import existing
-from harness.forecast import forecast as estimate
+from harness.forecast import Forecast
 from harness.groups import Group
 from harness.plan import Plan
 from harness.progress import console
@@ -167,18 +166,16 @@ def skipped(plan: Plan) -> None:
         console.print(f"skipped: {escape(line)}")
 
 
-def forecast(plan: Plan, results: Path, workers: int, force: bool) -> None:
-    """Print what a plan would take."""
-    todo = [p for p in plan.runs if force or existing(results, p.identity) is None]
-    seconds, disk, measured = estimate(todo, results)
-    console.print(f"{len(todo)} runs to do, {len(plan.runs) - len(todo)} finished already")
-    for planned in todo:
+def forecast(found: Forecast, workers: int) -> None:
+    """Print what runs would take."""
+    console.print(f"{len(found.todo)} runs to do, {found.finished} finished already")
+    for planned in found.todo:
         console.print(f"  {planned.identity.label}: {planned.identity.examples:,} examples")
-    basis = "measured just now on this machine" if measured else "from finished runs of these rows"
-    minutes = f"about {seconds / 60 / min(workers, max(len(todo), 1)):.1f} minutes ({basis})"
-    if math.isnan(seconds):
+    basis = "measured just now on this machine" if found.measured else "from finished runs of these rows"
+    minutes = f"about {found.seconds / 60 / min(workers, max(len(found.todo), 1)):.1f} minutes ({basis})"
+    if math.isnan(found.seconds):
         minutes = "how long is not known, for a step of this model cannot be timed outside of a run"
-    console.print(f"{minutes}, {disk / 2**20:.1f} MiB")
+    console.print(f"{minutes}, {found.disk / 2**20:.1f} MiB")
 
 
 def outcome(done: Done) -> None:

@@ -1,18 +1,28 @@
-"""MLflow as a mirror: curves, parameters and bundles for browsing. The board never reads it."""
+"""MLflow as a mirror: curves, parameters and bundles for browsing. The board never reads it, no run ends for it."""
 
 import json
 import math
 import os
+import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock
 
-from harness.errors import UserError
+from harness.errors import UserError, first_line
+from harness.progress import console
 from harness.records import Identity, Run
 
 PARAMETER_LIMIT = 500
+NESTED = ("hyperparameters", "training")
+"""Fields of an identity that hold more than one parameter."""
+MARK = "examples"
+"""A metric that every line of the curve has: its steps say which lines the store holds already."""
+PATIENCE = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10"}
+"""A server that is gone is asked again after the next segment; MLflow's own way keeps a run waiting for minutes."""
 
 
 def tracking_uri(results: Path) -> str:
@@ -21,15 +31,24 @@ def tracking_uri(results: Path) -> str:
 
 
 class Mirror:
-    """One MLflow run that follows one of ours. ``run_id`` survives in the checkpoint, so that a resumed run goes on."""
+    """One MLflow run that follows one of ours. ``run_id`` survives in the checkpoint, so that a resumed run goes on.
+
+    A store that cannot be opened is a ``UserError``, before anything is trained. One that fails later is told of once;
+    what it missed of the curve follows when it is back, and what it lacks in the end is said.
+    """
 
     def __init__(self, results: Path, identity: Identity, tags: Mapping[str, str], run_id: str | None = None):
         os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "ERROR")
+        for name, value in PATIENCE.items():
+            os.environ.setdefault(name, value)
+        from mlflow.entities import Param, RunTag
         from mlflow.exceptions import MlflowException
         from mlflow.tracking import MlflowClient
 
+        self._label, self._failing = identity.label, False
+        self._mirrored = 0  # the step of the last line of the curve that the store holds
         uri = tracking_uri(results)
-        local = "MLFLOW_TRACKING_URI" not in os.environ
+        local = not os.environ.get("MLFLOW_TRACKING_URI")
         try:
             if local:
                 (results / "mlflow").mkdir(parents=True, exist_ok=True)
@@ -45,19 +64,17 @@ class Mirror:
                     else self._client.create_experiment(identity.task, artifact_location=location)
                 )
             self.run_id = self._reopen(run_id) or self._client.create_run(key, run_name=identity.label).info.run_id
+            named = {**tags, "fingerprint": identity.fingerprint, "identity": identity.digest}
+            self._client.log_batch(
+                self.run_id,
+                params=[Param(name, str(value)[:PARAMETER_LIMIT]) for name, value in _parameters(identity).items()],
+                tags=[RunTag(name, value) for name, value in named.items()],
+            )
         except (MlflowException, OSError) as error:
             raise UserError(
-                f"MLflow store {uri!r} cannot be used: {str(error).splitlines()[0]}. Set MLFLOW_TRACKING_URI to "
+                f"MLflow store {uri!r} cannot be used: {first_line(error)}. Set MLFLOW_TRACKING_URI to "
                 "another, or run with --no-mlflow"
             ) from error
-        fields = identity.model_dump()
-        for name, value in {**tags, "fingerprint": identity.fingerprint, "identity": identity.digest}.items():
-            self._client.set_tag(self.run_id, name, value)
-        for name in ("task", "task_version", "regime", "row", "model", "model_version", "budget", "examples", "seed"):
-            self._client.log_param(self.run_id, name, fields[name])
-        for group in ("hyperparameters", "training"):
-            for name, value in fields[group].items():
-                self._client.log_param(self.run_id, f"{group}.{name}", str(value)[:PARAMETER_LIMIT])
 
     def _reopen(self, run_id: str | None) -> str | None:
         """Return ``run_id`` if the store still knows it, set to RUNNING again."""
@@ -67,29 +84,74 @@ class Mirror:
             return None
         try:
             self._client.set_terminated(run_id, "RUNNING")
+            self._mirrored = max((point.step for point in self._client.get_metric_history(run_id, MARK)), default=0)
         except MlflowException:
             return None
         return run_id
 
-    def log(self, row: Mapping[str, float | None], step: int) -> None:
-        """Log one line of the curve; what is not finite becomes a flag metric, since the store would bend it."""
-        for name, value in row.items():
-            if value is None or not math.isfinite(value):
-                self._client.log_metric(self.run_id, f"{name}_not_finite", 1, step=step)
-            else:
-                self._client.log_metric(self.run_id, name, value, step=step)
+    @contextmanager
+    def _bearing(self) -> Iterator[None]:
+        """Let the run go on when the store fails, and tell of it once."""
+        from mlflow.exceptions import MlflowException
 
-    def finish(self, run: Run, bundle: Path) -> None:
-        """Log the final scores and the bundle, and close the run."""
-        whole_splits = {score.split: score.values for score in reversed(run.scores)}  # its first is all of it
-        for split, values in whole_splits.items():
-            self.log({f"{split}/{name}": value for name, value in values.items()}, step=0)
-        self._client.log_artifacts(self.run_id, str(bundle), "bundle")
-        self._client.log_text(self.run_id, json.dumps(run.identity.model_dump(), indent=1), "identity.json")
-        self._client.set_terminated(self.run_id, "FINISHED" if run.status == "completed" else "FAILED")
+        try:
+            yield
+            self._failing = False
+        except (MlflowException, OSError) as error:
+            if not self._failing:
+                console.print(f"{self._label}: MLflow fails, the run goes on: {first_line(error)}", markup=False)
+            self._failing = True
+
+    def follow(self, curve: Sequence[Mapping[str, Any]], headline: str) -> None:
+        """Log the lines of the curve (keyed as ``results.CURVE_COLUMNS``) that the store does not hold yet."""
+        for line in curve:
+            if line["step"] > self._mirrored:
+                with self._bearing():
+                    values = {MARK: line["examples"], "training_loss": line["training_loss"]}
+                    self._log({**values, f"validation_{headline}": line["validation"]}, line["step"])
+                    self._mirrored = line["step"]
+                if self._failing:
+                    return
+
+    def _log(self, values: Mapping[str, float | None], step: int) -> None:
+        """Log metrics; what is not finite becomes a flag metric, since the store would bend it."""
+        from mlflow.entities import Metric
+
+        now, metrics = int(1000 * time.time()), []
+        for name, value in values.items():
+            if value is None or not math.isfinite(value):
+                metrics.append(Metric(f"{name}_not_finite", 1.0, now, step))
+            else:
+                metrics.append(Metric(name, float(value), now, step))
+        self._client.log_batch(self.run_id, metrics=metrics)
+
+    def finish(self, run: Run, bundle: Path, curve: Sequence[Mapping[str, Any]], headline: str) -> None:
+        """Log what the curve lacks, the final scores and the bundle, and close the run; say so where that fails."""
+        self.follow(curve, headline)
+        with self._bearing():
+            whole_splits = {score.split: score.values for score in reversed(run.scores)}  # its first is all of it
+            for split, values in whole_splits.items():
+                self._log({f"{split}/{name}": value for name, value in values.items()}, step=0)
+            self._client.log_artifacts(self.run_id, str(bundle), "bundle")
+            self._client.log_text(self.run_id, json.dumps(run.identity.model_dump(), indent=1), "identity.json")
+            self._client.set_terminated(self.run_id, "FINISHED" if run.status == "completed" else "FAILED")
+        if self._failing:
+            behind = [line["step"] for line in curve if line["step"] > self._mirrored]
+            lines = f"the curve from step {behind[0]} on, " if behind else ""
+            missing = f"{self._label}: its MLflow run {self.run_id} lacks {lines}scores and bundle; the bundle is whole"
+            console.print(missing, markup=False)
 
     def abort(self, error: BaseException) -> None:
         """Close the run as killed (Ctrl-C) or failed."""
         status = "KILLED" if isinstance(error, KeyboardInterrupt) else "FAILED"
-        self._client.set_tag(self.run_id, "error", f"{type(error).__name__}: {error}"[:PARAMETER_LIMIT])
-        self._client.set_terminated(self.run_id, status)
+        with self._bearing():
+            self._client.set_tag(self.run_id, "error", f"{type(error).__name__}: {error}"[:PARAMETER_LIMIT])
+            self._client.set_terminated(self.run_id, status)
+
+
+def _parameters(identity: Identity) -> dict[str, Any]:
+    """Return what MLflow shows as parameters of a run."""
+    fields = identity.model_dump()
+    names = ("task", "task_version", "regime", "row", "model", "model_version", "budget", "examples", "seed")
+    nested = {f"{group}.{name}": value for group in NESTED for name, value in fields[group].items()}
+    return {name: fields[name] for name in names} | nested

@@ -123,6 +123,8 @@ def validated(schema: type[Any], content: Any, source: str) -> Any:
             *above, key = map(str, first["loc"])
             place = f"{source}, {'.'.join(above)}" if above else source
             raise unknown(f"key in {place}:", key, owner.model_fields) from error
+        if first["type"] == "missing":
+            raise UserError(f"{source} lacks the key {where!r}") from error
         raise UserError(f"{source}: {where} = {first['input']!r} is not valid: {first['msg']}") from error
 
 

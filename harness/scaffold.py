@@ -7,6 +7,7 @@ from pathlib import Path
 
 from harness.errors import UserError
 from harness.families import get_family
+from harness.files import write_whole
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -37,7 +38,7 @@ def new(name: str, family: str, folder: Path = Path(".")) -> Path:
     if class_name(name) in {alias.asname or alias.name for node in imports for alias in node.names}:
         raise UserError(f"name {name!r} is not valid: a model file imports something called {class_name(name)}")
     try:
-        path.write_text(template.replace("MyModel", class_name(name)).replace("my_model", module))
+        write_whole(path, template.replace("MyModel", class_name(name)).replace("my_model", module).encode())
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}") from error
     return path

@@ -1,7 +1,9 @@
 """From a model to a submission: its place beside the board, its bundles in a folder of their own, the text to send."""
 
 import math
+import os
 import shutil
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,15 +128,19 @@ def write_submission(
     ]
     if folder.exists() and any(folder.iterdir()) and not (folder / "submission.md").exists():
         raise UserError(f"{folder} holds something that is no submission; choose another folder with --out")
+    text = _text([run for _, run in bundles], recipe, budget, found, sources)
     try:
-        if folder.exists():
-            shutil.rmtree(folder)
-        for path, _ in bundles:
-            shutil.copytree(path, folder / "runs" / path.relative_to(runs_folder(results)))
-        for source in sources:
-            shutil.copy2(source, folder / source.name)
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "submission.md").write_text(_text([run for _, run in bundles], recipe, budget, found, sources))
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".tmp-", dir=folder.parent) as scratch:
+            fresh = Path(scratch, folder.name)
+            for path, _ in bundles:
+                shutil.copytree(path, fresh / "runs" / path.relative_to(runs_folder(results)))
+            for source in sources:
+                shutil.copy2(source, fresh / source.name)
+            (fresh / "submission.md").write_text(text)
+            if folder.exists():
+                shutil.rmtree(folder)
+            os.replace(fresh, folder)
     except OSError as error:
         raise UserError(f"the submission {folder} cannot be written: {error.strerror or error}") from error
     return sorted(path for path in folder.rglob("*") if path.is_file())

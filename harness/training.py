@@ -246,8 +246,6 @@ class Harness(pl.Callback):
         if math.isfinite(value) and (outcome.best is None or self.task.headline.better(value, outcome.best_value())):
             outcome.best = len(outcome.curve) - 1
             outcome.best_weights = {name: tensor.detach().clone() for name, tensor in pl_module.state_dict().items()}
-        if self.mirror is not None:
-            self.mirror.log({"training_loss": loss, f"validation_{self.task.headline.name}": value}, step)
         if outcome.diverged is None:
             if hasattr(pl_module, "on_validated"):
                 pl_module.on_validated(value)
@@ -255,6 +253,8 @@ class Harness(pl.Callback):
             self.checkpoints.save(self.checkpoints.last, trainer.save_checkpoint)
         else:
             trainer.should_stop = True
+        if self.mirror is not None:
+            self.mirror.follow(outcome.curve, self.task.headline.name)
         self.progress.note(f"{examples:,} examples  loss {loss:.4g}  {self.task.headline.title} {value:.4g}")
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
@@ -273,6 +273,14 @@ def set_learning_rate(trainer: pl.Trainer, learning_rate: float) -> None:
             config.scheduler.base_lrs = [learning_rate] * len(config.scheduler.base_lrs)
 
 
+def clipping(training: Training) -> dict[str, Any]:
+    """Return what Lightning calls a recipe's gradient clipping."""
+    return {
+        "gradient_clip_val": training.clip_norm or training.clip_value,
+        "gradient_clip_algorithm": "value" if training.clip_value else "norm",
+    }
+
+
 def fit(model: pl.LightningModule, harness: Harness, training: Training, resume_from: Path | None) -> Outcome:
     """Train ``model`` to the end of its schedule, from ``resume_from`` if given. The model holds the last weights."""
     schedule = harness.loader.schedule
@@ -287,8 +295,7 @@ def fit(model: pl.LightningModule, harness: Harness, training: Training, resume_
         enable_progress_bar=False,
         enable_model_summary=False,
         num_sanity_val_steps=0,
-        gradient_clip_val=training.clip_norm or training.clip_value,
-        gradient_clip_algorithm="value" if training.clip_value else "norm",
+        **clipping(training),
     )
     trainer.total_batches = schedule.total
     handler = signal.getsignal(signal.SIGINT)

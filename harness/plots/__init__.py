@@ -1,7 +1,6 @@
 """The figures of one table of the board, as SVG files that are the same on every run."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 from matplotlib.figure import Figure
 
@@ -35,24 +34,17 @@ def kinds(board: Board, contest: Contest) -> list[str]:
     return [kind for kind in FIGURES if has.get(kind, True)]
 
 
-def figures(board: Board, contest: Contest, folder: Path) -> list[Path]:
-    """Draw the figures of one table into ``folder`` and return the files in the order of ``FIGURES``."""
-    folder.mkdir(parents=True, exist_ok=True)
-    files = {folder / f"{contest.slug}-{kind}.svg": FIGURES[kind][1] for kind in kinds(board, contest)}
+def figures(board: Board, contest: Contest) -> dict[str, bytes]:
+    """Draw the figures of one table and return the files by name, in the order of ``FIGURES``."""
     with themed():
-        for path, draw in files.items():
-            path.write_bytes(svg(draw(board, contest)))
-    return list(files)
+        return {f"{contest.slug}-{kind}.svg": svg(FIGURES[kind][1](board, contest)) for kind in kinds(board, contest)}
 
 
-def study_figure(board: Board, asked: Study, folder: Path) -> Path:
-    """Draw a study into ``folder`` and return the file."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{asked.slug}-{STUDY}.svg"
+def study_figure(board: Board, asked: Study) -> dict[str, bytes]:
+    """Draw a study and return the file by name."""
     with themed():
         draw = study.draw if asked.curves else grid.draw if asked.grid else against.draw
-        path.write_bytes(svg(draw(board, asked)))
-    return path
+        return {f"{asked.slug}-{STUDY}.svg": svg(draw(board, asked))}
 
 
 __all__ = ["FIGURES", "STUDY", "figures", "kinds", "plotting_versions", "study_figure"]

@@ -105,6 +105,11 @@ def test_folders_that_look_like_markup(readhead):  # noqa: F811
         (["compare", "a", "b", "--task", "seq2seq/copy", "--regime", "x"], "unknown regime of seq2seq/copy 'x'"),
         (["compare", "a", "b", "--task", "seq2seq/copy", "--budget", "standrd"], "unknown budget of seq2seq/copy"),
         (["leaderboard", "--results", "nowhere"], "no runs lie in 'nowhere'"),
+        (["runn"], "No such command 'runn'. Did you mean 'run'? (see `readhead --help`)"),
+        (["run", "lstm"], "Missing option '--task' (see `readhead run --help`)"),
+        (["run", "lstm", *RUN, "--workers", "two"], "Invalid value for '--workers': Input should be a valid integer"),
+        (["show", "ntm/copy", "--n", "-1"], "Input should be greater than or equal to 0, not '-1'"),
+        (["run", "lstm", "--taks", "ntm/copy"], "No such option: --taks (Possible options: --task)"),
     ],
 )
 def test_the_thing_that_is_wrong_is_named(readhead, arguments, message):  # noqa: F811
@@ -123,3 +128,23 @@ def test_a_broken_package_is_named(readhead, monkeypatch):  # noqa: F811
     code, _, err = readhead("show", "sad/task")
     assert code == 2
     assert "readhead.tasks 'sad/task' (no_such_package:Task) cannot be loaded: ModuleNotFoundError" in err
+
+
+def test_a_recipe_without_a_model_is_told_so(readhead):  # noqa: F811
+    Path("row.yaml").write_text("title: mine\n")
+    assert readhead("run", "row.yaml", *RUN)[2] == "error: recipe row.yaml lacks the key 'model'\n"
+
+
+def test_an_interrupted_submission_leaves_the_old_one(readhead, monkeypatch):  # noqa: F811
+    from harness import submission
+
+    command = ("submit", model_file(Path.cwd()), "--suite", "seq2seq", "--budget", "smoke", "--seeds", "1")
+    assert readhead(*command, "--no-mlflow")[0] == 0
+    before = sorted(path for path in Path("submissions").rglob("*"))
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(submission.shutil, "copy2", interrupt)
+    assert readhead(*command, "--no-mlflow")[0] == 130
+    assert sorted(path for path in Path("submissions").rglob("*")) == before

@@ -20,6 +20,11 @@ def fresh_recipes():
     get_recipe.cache_clear()
 
 
+CURVE = [
+    {"step": step, "examples": 32 * step, "training_loss": 1 / step, "validation": 8.0 / step} for step in (2, 4, 6)
+]
+
+
 def planned(*settings: str):
     return make_plan(
         f"{MODEL}:Tiny", "ntm/copy", budget="smoke", seeds=[0], settings=["batch_size=32", *settings]
@@ -90,7 +95,7 @@ def test_a_store_that_cannot_be_used_is_one_clear_error(tmp_path, monkeypatch):
 
 def _open(results: Path, seed: int) -> None:
     identity = planned().identity.model_copy(update={"seed": seed})
-    Mirror(results, identity, {}).log({"loss": 1.0}, 0)
+    Mirror(results, identity, {}).follow(CURVE[:1], "bits")
 
 
 def test_four_processes_that_meet_an_empty_store_share_one_experiment(tmp_path):
@@ -103,3 +108,72 @@ def test_four_processes_that_meet_an_empty_store_share_one_experiment(tmp_path):
         assert process.exitcode == 0
     _, runs = mirrored(tmp_path)
     assert len(runs) == 4
+
+
+def steps_of(client, run_id: str, metric: str = "validation_bits") -> list[int]:
+    return [point.step for point in client.get_metric_history(run_id, metric)]
+
+
+class Faulty:
+    """An MLflow client that fails for a while, as one does whose server is gone."""
+
+    def __init__(self, client):
+        self._client, self.gone = client, False
+
+    def __getattr__(self, name):
+        from mlflow.exceptions import MlflowException
+
+        if self.gone:
+            raise MlflowException("API request failed\nConnection refused")
+        return getattr(self._client, name)
+
+
+def test_a_store_that_fails_for_a_while_is_told_of_once_and_gets_all_of_the_curve(tmp_path, capsys):
+    mirror = Mirror(tmp_path, planned().identity, {})
+    mirror._client = faulty = Faulty(mirror._client)
+    mirror.follow(CURVE[:1], "bits")
+    faulty.gone = True
+    mirror.follow(CURVE[:2], "bits")
+    mirror.follow(CURVE[:2], "bits")
+    assert capsys.readouterr().out.count("MLflow fails, the run goes on: API request failed") == 1
+    faulty.gone = False
+    mirror.follow(CURVE, "bits")
+    client, (found,) = mirrored(tmp_path)
+    assert steps_of(client, found.info.run_id) == [2, 4, 6]
+
+
+def test_a_resumed_mirror_fills_the_hole_and_doubles_nothing(tmp_path):
+    """Killed after the checkpoint and before MLflow, or after both: the next process has the whole curve in hand."""
+    identity = planned().identity
+    first = Mirror(tmp_path, identity, {})
+    first.follow(CURVE[:1], "bits")
+    second = Mirror(tmp_path, identity, {}, first.run_id)
+    second.follow(CURVE, "bits")
+    client, (found,) = mirrored(tmp_path)
+    assert steps_of(client, found.info.run_id) == [2, 4, 6]
+
+
+def test_a_run_ends_well_when_the_store_does_not_come_back_and_says_what_is_missing(tmp_path, monkeypatch, capsys):
+    original = Mirror.follow
+
+    def lose(self, curve, headline):
+        if len(curve) == 3 and not isinstance(self._client, Faulty):
+            self._client = Faulty(self._client)
+            self._client.gone = True
+        original(self, curve, headline)
+
+    monkeypatch.setattr(Mirror, "follow", lose)
+    folder, run = execution.execute(planned(), tmp_path)
+    assert run.status == "completed"
+    assert (folder / "run.json").exists()
+    out = capsys.readouterr().out
+    assert out.count("the run goes on") == 1
+    assert "lacks the curve from step 6 on, scores and bundle; the bundle is whole" in out
+    client, (found,) = mirrored(tmp_path)
+    assert steps_of(client, found.info.run_id) == [2, 4]
+
+
+def test_an_empty_address_means_the_store_of_the_results(tmp_path, monkeypatch):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "")
+    Mirror(tmp_path, planned().identity, {})
+    assert (tmp_path / "mlflow" / "mlflow.db").exists()
