@@ -73,10 +73,15 @@ def run(
     results: Results = Path("results"),
     mlflow: Annotated[bool, typer.Option("--mlflow/--no-mlflow", help="Mirror runs to MLflow.")] = True,
     ray: Annotated[str | None, typer.Option("--ray", help="Address of a Ray cluster that does the runs.")] = None,
+    precision: Annotated[
+        str | None, typer.Option("--precision", help="Lightning's, of training steps: short for --set precision=...")
+    ] = None,
 ) -> None:
     """Train and score a row or a model of your own; an interrupted run goes on where it was."""
     from harness import forecast, listing, plan, sweep
 
+    if precision is not None:
+        settings = [*settings, f"precision={precision}"]
     planned = plan.make_plan(row, task, regime, budget, seeds, settings)
     if workers < 1:
         raise UserError(f"workers {workers} is not valid: it must be at least 1")
