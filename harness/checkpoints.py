@@ -11,6 +11,7 @@ from filelock import FileLock, Timeout
 from platformdirs import user_cache_path
 
 from harness.errors import UserError
+from harness.ranks import leading
 from harness.records import Identity
 
 
@@ -30,7 +31,10 @@ class Checkpoints:
 
     @contextmanager
     def claimed(self) -> Iterator[None]:
-        """Hold the run, so that two processes never train the same identity."""
+        """Hold the run, so that two processes never train the same identity, but for those of its own devices."""
+        if not leading():
+            yield
+            return
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             lock = FileLock(self.folder / "lock", timeout=0)
@@ -55,11 +59,15 @@ class Checkpoints:
             return None
 
     def save(self, path: Path, write: Callable[[Path], None]) -> None:
-        """Write a file through ``write(temporary path)`` and rename it; a full disk is one clear error."""
+        """Write a file through ``write(temporary path)`` and rename it; a full disk is one clear error.
+
+        Every process of a run has to call it, for Lightning's processes wait for each other; one of them writes.
+        """
         scratch = path.with_suffix(".tmp")
         try:
             write(scratch)
-            os.replace(scratch, path)
+            if leading():
+                os.replace(scratch, path)
         except (OSError, RuntimeError) as error:
             scratch.unlink(missing_ok=True)
             reason = (error.strerror if isinstance(error, OSError) else None) or str(error).splitlines()[0]
@@ -70,13 +78,16 @@ class Checkpoints:
 
     def finish(self, state_dict: dict[str, Any]) -> None:
         """Keep the scored weights and drop the checkpoint."""
+        if not leading():
+            return
         self.save(self.weights, lambda path: torch.save(state_dict, path))
         self.last.unlink(missing_ok=True)
 
     def clear(self) -> None:
         """Forget everything about the run except that it is claimed."""
-        for path in (self.last, self.weights):
-            path.unlink(missing_ok=True)
+        if leading():
+            for path in (self.last, self.weights):
+                path.unlink(missing_ok=True)
 
 
 def interrupted() -> list[Path]:

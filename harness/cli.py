@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from harness.errors import ReadheadError, UserError, unknown
+from harness.ranks import leading
 
 app = typer.Typer(
     name="readhead",
@@ -73,15 +74,16 @@ def run(
     results: Results = Path("results"),
     mlflow: Annotated[bool, typer.Option("--mlflow/--no-mlflow", help="Mirror runs to MLflow.")] = True,
     ray: Annotated[str | None, typer.Option("--ray", help="Address of a Ray cluster that does the runs.")] = None,
-    precision: Annotated[
-        str | None, typer.Option("--precision", help="Lightning's, of training steps: short for --set precision=...")
-    ] = None,
+    accelerator: Annotated[str | None, typer.Option("--accelerator", help="cpu or gpu; Lightning's.")] = None,
+    devices: Annotated[int | None, typer.Option("--devices", help="Devices of one run; Lightning's.")] = None,
+    strategy: Annotated[str | None, typer.Option("--strategy", help="How they work together; Lightning's.")] = None,
+    precision: Annotated[str | None, typer.Option("--precision", help="Of training steps; Lightning's.")] = None,
 ) -> None:
     """Train and score a row or a model of your own; an interrupted run goes on where it was."""
     from harness import forecast, listing, plan, sweep
 
-    if precision is not None:
-        settings = [*settings, f"precision={precision}"]
+    lightning = {"accelerator": accelerator, "devices": devices, "strategy": strategy, "precision": precision}
+    settings = [*settings, *(f"{name}={value}" for name, value in lightning.items() if value is not None)]
     planned = plan.make_plan(row, task, regime, budget, seeds, settings)
     if workers < 1:
         raise UserError(f"workers {workers} is not valid: it must be at least 1")
@@ -320,6 +322,8 @@ def expand(arguments: Sequence[str]) -> list[str]:
 
 def main() -> None:
     """Entry point: one clear line and an exit code for whatever goes wrong (2 bad input, 1 failed run, 130 Ctrl-C)."""
+    if not leading():
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (until the process ends)
     try:
         code = app(expand(sys.argv[1:]), prog_name="readhead", standalone_mode=False) or 0
     except ReadheadError as error:

@@ -31,6 +31,14 @@ def evaluating(model: Any) -> Iterator[None]:
         model.train(was_training)
 
 
+def answer(model: Any, inputs: Any, index: int = 0) -> Any:
+    """Return what ``predict_step`` says, on the CPU wherever the model is."""
+    if model.device.type == "cpu":
+        return model.predict_step(inputs, index)
+    prediction = model.predict_step(inputs.to(model.device), index)
+    return prediction.to("cpu") if hasattr(prediction, "to") else prediction
+
+
 def predict(model: Any, task: Task, spec: Any, examples: Examples, *, audit: bool = False) -> Stored:
     """Return the stored predictions of ``model`` for ``examples``; the model never sees a target.
 
@@ -42,11 +50,11 @@ def predict(model: Any, task: Task, spec: Any, examples: Examples, *, audit: boo
         for start in range(0, len(examples), EVALUATION_BATCH):
             batch = task.family.batch(examples.take(slice(start, start + EVALUATION_BATCH)))
             try:
-                prediction = model.predict_step(batch.inputs, start // EVALUATION_BATCH)
+                prediction = answer(model, batch.inputs, start // EVALUATION_BATCH)
                 parts.append(task.family.store(prediction, batch, spec))
                 if audit and start == 0:
                     few = task.family.batch(examples.take(slice(0, AUDITED)))
-                    task.family.audit(lambda inputs: model.predict_step(inputs, 0), few)
+                    task.family.audit(lambda inputs: answer(model, inputs), few)
             except ReadheadError as error:
                 raise type(error)(f"{name} on {task.name}: {error}") from error
     return task.family.join(parts)

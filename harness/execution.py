@@ -5,6 +5,7 @@ import ctypes
 import logging
 import math
 import os
+import tempfile
 import traceback
 import warnings
 from collections.abc import Iterator
@@ -27,6 +28,7 @@ from harness.families.base import Stored
 from harness.mirror import Mirror
 from harness.model import build, get_model
 from harness.progress import RunProgress, console
+from harness.ranks import leading
 from harness.recipe import Recipe, Training
 from harness.records import Cost, Identity, Provenance, Run, Score, Selection
 from harness.results import CURVE_COLUMNS, read_run, require_writable, runs_folder, write_bundle
@@ -199,14 +201,14 @@ def _train_and_save(
         saved = state = None
     with ExitStack() as stack:
         mirror = None
-        if mirrored is not None:
+        if mirrored is not None and leading():
             run_id = None if state is None else state["outcome"]["mirror_run"]
             tags = {"commit": origin.commit or "", "dirty": str(origin.dirty)}
             mirror = Mirror(mirrored, identity, tags, run_id)
             stack.enter_context(_aborting(mirror))
         finished = 0 if state is None else state["outcome"]["position"]
         done = sum(s.stop - s.start for s in schedule.segments[:finished])
-        progress = stack.enter_context(RunProgress(identity.label, schedule.total, done, quiet))
+        progress = stack.enter_context(RunProgress(identity.label, schedule.total, done, quiet or not leading()))
         harness = Harness(task, planned.regime, spec, loader, checkpoints, progress, mirror, identity.seed)
         harness.outcome.mirror_run = mirror.run_id if mirror else None
         harness.outcome.source_hash = origin.source_hash
@@ -218,7 +220,8 @@ def _train_and_save(
         else:
             outcome = fit(model, harness, training, checkpoints.last if saved is not None else None)
         run, files = _scored(planned, model, spec, training, outcome, origin, flops)
-        folder = write_bundle(results, run, **files)
+        place = results if leading() else Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        folder = write_bundle(place, run, **files)
         run = read_run(folder)
         checkpoints.finish(model.state_dict())
         if mirror is not None:

@@ -55,21 +55,28 @@ class Training(Strict):
     """How the harness trains: nothing here is the model's own business.
 
     ``precision`` is Lightning's, of training steps alone: validation and tests are predicted in single precision.
+    ``accelerator``, ``devices`` and ``strategy`` are Lightning's, too; they are settings, for they move the numbers.
+    Each of several devices takes its share of the rows of every batch.
     """
 
     batch_size: int = Field(64, ge=1)
     clip_norm: float | None = Field(None, gt=0)
     clip_value: float | None = Field(None, gt=0)
     precision: Literal["32-true", "16-mixed", "bf16-mixed"] = "32-true"
+    accelerator: Literal["cpu", "gpu"] = "cpu"
+    devices: int = Field(1, ge=1)
+    strategy: str = "auto"
     checkpoint: Literal["best", "last"] = "best"
     validations: int = Field(20, ge=1)
     examples: int | None = Field(None, ge=1)
     phases: list[Phase] = []
 
     @model_validator(mode="after")
-    def _one_clipping(self) -> "Training":
+    def _consistent(self) -> "Training":
         if self.clip_norm is not None and self.clip_value is not None:
             raise ValueError("clip_norm and clip_value exclude each other")
+        if self.batch_size % self.devices:
+            raise ValueError(f"batch_size {self.batch_size} cannot be shared evenly by {self.devices} devices")
         return self
 
 

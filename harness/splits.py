@@ -133,16 +133,18 @@ class TrainingBatches:
             self._bounded = task.load(split.of if isinstance(split, Variant) else split.name)
             self._per_round = -(-len(self._bounded) // batch_size)
 
-    def iterate(self, start: int, stop: int) -> Iterator[Batch]:
-        """Yield batches ``start`` to ``stop - 1``."""
+    def iterate(self, start: int, stop: int, part: int = 0, parts: int = 1) -> Iterator[Batch]:
+        """Yield batches ``start`` to ``stop - 1``; of each, every ``parts``-th row from ``part`` on."""
         position = start
         while position < stop:
             round_index, offset = divmod(position, self._per_round)
             count = min(self._per_round - offset, stop - position)
-            yield from self._round(round_index, offset, count)
+            for examples in self._round(round_index, offset, count):
+                own = examples if parts == 1 else examples.take(slice(part, None, parts))
+                yield self.task.family.batch(own)
             position += count
 
-    def _round(self, index: int, offset: int, count: int) -> Iterator[Batch]:
+    def _round(self, index: int, offset: int, count: int) -> Iterator[Examples]:
         """Yield ``count`` batches of round ``index`` (a group of blocks, or an epoch) from ``offset`` on."""
         name = f"{self.split.name}/order/{self.seed}/{self.phase}"
         rng = generator(self.task.name, self.task.version, name, index)
@@ -156,7 +158,7 @@ class TrainingBatches:
             for batch in order:
                 block, part = divmod(int(batch), per_block)
                 cut = slice(part * self.batch_size, (part + 1) * self.batch_size)
-                yield self.task.family.batch(blocks[block].take(cut))
+                yield blocks[block].take(cut)
         else:
             rows = rng.permutation(len(self._bounded))
             for batch in range(offset, offset + count):
@@ -165,7 +167,7 @@ class TrainingBatches:
                 if isinstance(self.split, Variant):
                     varying = generator(self.task.name, self.task.version, f"{name}/{index}", batch)
                     examples = self.task.vary(self.split.name, examples, varying)
-                yield self.task.family.batch(examples)
+                yield examples
 
 
 def fingerprint(examples: Examples) -> str:

@@ -112,6 +112,9 @@ def _on_ray(
 ) -> Iterator[Done]:
     """Yield what is finished already, then how each run ended that Ray was given."""
     require_writable(results)
+    for planned in runs:
+        if planned.recipe.training.devices > 1:
+            raise UserError(f"{planned.identity.label} starts its own processes, one a device: not in a worker")
     if cluster is not None and mlflow and not os.environ.get(SERVER):
         raise UserError(
             f"the workers of a cluster cannot write the MLflow store of {str(results)!r}: set {SERVER} to the "
@@ -127,14 +130,19 @@ def _on_ray(
         return
     options = {"force": force, "mlflow": mlflow, "store": str(results.resolve())}
     with _ray(workers, cluster, todo) as ray:
-        task = ray.remote(num_cpus=1, max_retries=RETRIES)(remote)
-        pending = {task.remote(*_plain(planned), options): planned for planned in todo}
+        task = ray.remote(max_retries=RETRIES)(remote)
+        pending = {task.options(**_need(planned)).remote(*_plain(planned), options): planned for planned in todo}
         with SweepProgress(len(todo), slots=int(ray.cluster_resources().get("CPU", 1))) as progress:
             while pending:
                 (ready, *_), _ = ray.wait(list(pending))
                 done = _collected(ray, ready, pending.pop(ready), results)
                 progress.ended(failed=done.run is None)
                 yield done
+
+
+def _need(planned: PlannedRun) -> dict[str, int]:
+    """Return what a run needs to itself: a processor, and a graphics processor if it trains on one."""
+    return {"num_cpus": 1, "num_gpus": int(planned.recipe.training.accelerator == "gpu")}
 
 
 def _plain(planned: PlannedRun) -> tuple[str, str, dict[str, Any], dict[str, Any]]:

@@ -19,9 +19,10 @@ import numpy as np
 import pytorch_lightning as pl
 import torch
 from pytorch_lightning.profilers import PassThroughProfiler
+from pytorch_lightning.utilities.exceptions import MisconfigurationException
 
 from harness.checkpoints import Checkpoints
-from harness.errors import UserError, unknown
+from harness.errors import UserError, first_line, unknown
 from harness.evaluation import predict
 from harness.families.base import Batch
 from harness.mirror import Mirror
@@ -73,17 +74,21 @@ def phase_examples(phase: Phase, examples: int) -> float:
 
 
 class SegmentLoader:
-    """An iterable for Lightning whose every pass is the next segment; ``position`` is moved by the callback."""
+    """An iterable for Lightning whose every pass is the next segment; ``position`` is moved by the callback.
+
+    Of every batch it yields one part of ``parts``: that of one device among several.
+    """
 
     def __init__(self, schedule: Schedule):
         self.schedule, self.position = schedule, 0
+        self.part, self.parts = 0, 1
 
     def __len__(self) -> int:
         return max(segment.stop - segment.start for segment in self.schedule.segments)
 
     def __iter__(self) -> Iterator[Batch]:
         segment = self.schedule.segments[self.position]
-        yield from self.schedule.batches[segment.phase].iterate(segment.start, segment.stop)
+        yield from self.schedule.batches[segment.phase].iterate(segment.start, segment.stop, self.part, self.parts)
 
 
 class NoProfiler(PassThroughProfiler):
@@ -193,6 +198,7 @@ class Harness(pl.Callback):
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Start the generators of training, apart from those of initialisation, or take up the interrupted ones."""
+        self.loader.part, self.loader.parts = trainer.global_rank, trainer.world_size
         if self._random_states is None:
             seed_everything(derive_seed(self.seed, "training"))
         else:
@@ -227,6 +233,8 @@ class Harness(pl.Callback):
         outcome = self.outcome
         outcome.position += 1
         loss = float(self._loss) / self._batches
+        if trainer.world_size > 1:
+            loss = float(trainer.strategy.reduce(torch.tensor(loss, device=pl_module.device), reduce_op="mean"))
         value = math.nan
         if not math.isfinite(loss):
             outcome.diverged = f"training loss became {loss}"
@@ -245,7 +253,9 @@ class Harness(pl.Callback):
         outcome.curve.append({**row, "training_loss": round(loss, 9), "validation": value})
         if math.isfinite(value) and (outcome.best is None or self.task.headline.better(value, outcome.best_value())):
             outcome.best = len(outcome.curve) - 1
-            outcome.best_weights = {name: tensor.detach().clone() for name, tensor in pl_module.state_dict().items()}
+            outcome.best_weights = {
+                name: tensor.detach().to("cpu", copy=True) for name, tensor in pl_module.state_dict().items()
+            }
         if outcome.diverged is None:
             if hasattr(pl_module, "on_validated"):
                 pl_module.on_validated(value)
@@ -274,7 +284,7 @@ def set_learning_rate(trainer: pl.Trainer, learning_rate: float) -> None:
 
 
 def trainer_options(training: Training) -> dict[str, Any]:
-    """Return what a recipe says of training in Lightning's words: precision and gradient clipping."""
+    """Return what a recipe says of a training step in Lightning's words: precision and gradient clipping."""
     return {
         "precision": training.precision,
         "gradient_clip_val": training.clip_norm or training.clip_value,
@@ -285,19 +295,25 @@ def trainer_options(training: Training) -> dict[str, Any]:
 def fit(model: pl.LightningModule, harness: Harness, training: Training, resume_from: Path | None) -> Outcome:
     """Train ``model`` to the end of its schedule, from ``resume_from`` if given. The model holds the last weights."""
     schedule = harness.loader.schedule
-    trainer = Trainer(
-        max_epochs=len(schedule.segments),
-        accelerator="cpu",
-        devices=1,
-        logger=False,
-        callbacks=[harness],
-        profiler=NoProfiler(),
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        num_sanity_val_steps=0,
-        **trainer_options(training),
-    )
+    try:
+        trainer = Trainer(
+            max_epochs=len(schedule.segments),
+            accelerator=training.accelerator,
+            devices=training.devices,
+            strategy=training.strategy,
+            use_distributed_sampler=False,
+            logger=False,
+            callbacks=[harness],
+            profiler=NoProfiler(),
+            enable_checkpointing=False,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+            num_sanity_val_steps=0,
+            **trainer_options(training),
+        )
+    except (MisconfigurationException, ValueError) as error:
+        asked = f"accelerator {training.accelerator}, devices {training.devices}, strategy {training.strategy}"
+        raise UserError(f"Lightning refuses {asked}: {first_line(error)}") from error
     trainer.total_batches = schedule.total
     handler = signal.getsignal(signal.SIGINT)
     try:
