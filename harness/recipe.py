@@ -13,6 +13,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from harness.errors import UserError, unknown
+from harness.records import Name
 from harness.registry import load_model_class, model_names, recipe_folders
 from harness.task import Task
 
@@ -45,7 +46,7 @@ class Phase(Strict):
     """
 
     name: str
-    examples: float = Field(gt=0)
+    examples: float = Field(gt=0, le=1e15)
     split: str | None = None
     batch_size: int | None = Field(None, ge=1)
     learning_rate: float | None = Field(None, gt=0)
@@ -58,7 +59,7 @@ class Training(Strict):
     clip_norm: float | None = Field(None, gt=0)
     clip_value: float | None = Field(None, gt=0)
     checkpoint: Literal["best", "last"] = "best"
-    validations: int = Field(20, ge=1)
+    validations: int = Field(20, ge=1, le=10_000)
     examples: int | None = Field(None, ge=1)
     phases: list[Phase] = []
 
@@ -82,7 +83,7 @@ class Recipe(Strict):
     ``row`` names it on the board; ``community`` says that it did not come with an installed package.
     """
 
-    row: str
+    row: Name
     model: str
     title: str
     paper: str = ""
