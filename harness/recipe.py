@@ -179,7 +179,10 @@ def get_recipe(name: str) -> Recipe:
     if name in recipe_paths():
         return read_recipe(recipe_paths()[name], community=False)
     if name.endswith((".yaml", ".yml")):
-        return read_recipe(Path(name), community=True)
+        installed = recipe_paths().get(Path(name).stem)
+        if installed is not None and installed.resolve() != Path(name).resolve():
+            raise UserError(f"recipe {name}: {Path(name).stem!r} is a row of an installed package; rename the file")
+        return read_recipe(Path(name), community=installed is None)
     if ":" not in name and name not in model_names():
         raise unknown("row or model", name, {*recipe_paths(), *model_names()})
     return Recipe(row=_row_name(name), model=name, title=_row_name(name), community=":" in name)

@@ -17,7 +17,7 @@ from harness.evaluation import score_split
 from harness.markdown import printable
 from harness.recipe import Training, recipe_paths, validated
 from harness.records import Run, Score
-from harness.registry import get_task, task_names
+from harness.registry import get_task, model_names, task_names
 from harness.results import (
     EXTERNAL_BUDGET,
     REFERENCE_BUDGET,
@@ -146,7 +146,7 @@ def _doubt(folder: Path) -> str:
             _check_schedule(folder, run, task)
     if absent is not None:
         return f"{run.identity.label}: the data to verify it are not here: {absent}"
-    if run.kind == "trained" and run.identity.row not in recipe_paths():
+    if run.kind == "trained" and run.identity.row not in {*recipe_paths(), *model_names()}:
         return f"{run.identity.label}: it says that an installed package has this row; none has here"
     return ""
 
