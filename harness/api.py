@@ -57,6 +57,7 @@ def run(
     seeds: Sequence[int] = (0, 1, 2),
     settings: Sequence[str] = (),
     workers: int = 1,
+    cluster: str | None = None,
     force: bool = False,
     results: Path = RESULTS,
     mlflow: bool = True,
@@ -65,10 +66,11 @@ def run(
 
     ``row`` is a row of the board, a glob of rows, a recipe file, or a model (``file.py:Class``, ``module:Class``);
     ``task`` a task or a glob; ``settings`` are ``key=value`` overrides. A run that is finished is not run again without
-    ``force``; an interrupted one goes on. Raises ``UserError`` for what cannot be run at all.
+    ``force``; an interrupted one goes on. ``workers`` processes of this machine, or the Ray ``cluster`` at an address,
+    do them side by side. Raises ``UserError`` for what cannot be run at all.
     """
     plan = make_plan(row, task, regime, budget, seeds, settings)
-    yield from run_all(plan.runs, results, workers=workers, force=force, mlflow=mlflow)
+    yield from run_all(plan.runs, results, workers=workers, cluster=cluster, force=force, mlflow=mlflow)
 
 
 def dry_run(

@@ -16,7 +16,7 @@ from harness.recipe import Recipe, get_recipe
 from harness.registry import get_task, task_names
 from harness.splits import Size, Stream, generator
 from harness.task import Task
-from harness.training import Trainer, clipping, derive_seed, seed_everything
+from harness.training import Trainer, derive_seed, seed_everything, trainer_options
 
 EXAMPLES = 4
 STEPS = 2
@@ -68,7 +68,7 @@ class Tiny:
             enable_checkpointing=False,
             enable_progress_bar=False,
             enable_model_summary=False,
-            **clipping(self.recipe.training),
+            **trainer_options(self.recipe.training),
         )
         trainer.total_batches = STEPS
         trainer.fit(model, DataLoader(self.batches(), batch_size=None))  # type: ignore[arg-type]

@@ -72,10 +72,16 @@ def run(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done and what it takes.")] = False,
     results: Results = Path("results"),
     mlflow: Annotated[bool, typer.Option("--mlflow/--no-mlflow", help="Mirror runs to MLflow.")] = True,
+    ray: Annotated[str | None, typer.Option("--ray", help="Address of a Ray cluster that does the runs.")] = None,
+    precision: Annotated[
+        str | None, typer.Option("--precision", help="Lightning's, of training steps: short for --set precision=...")
+    ] = None,
 ) -> None:
     """Train and score a row or a model of your own; an interrupted run goes on where it was."""
     from harness import forecast, listing, plan, sweep
 
+    if precision is not None:
+        settings = [*settings, f"precision={precision}"]
     planned = plan.make_plan(row, task, regime, budget, seeds, settings)
     if workers < 1:
         raise UserError(f"workers {workers} is not valid: it must be at least 1")
@@ -84,7 +90,7 @@ def run(
         listing.forecast(forecast.forecast(planned.runs, results, force=force), workers)
         return
     done = []
-    for one in sweep.run_all(planned.runs, results, workers=workers, force=force, mlflow=mlflow):
+    for one in sweep.run_all(planned.runs, results, workers=workers, cluster=ray, force=force, mlflow=mlflow):
         listing.outcome(one)
         done.append(one)
     listing.summary(done, results)

@@ -136,10 +136,20 @@ def build_model(planned: PlannedRun) -> pl.LightningModule:
     return build(get_model(planned.recipe.model), spec, planned.recipe.hyperparameters, planned.recipe.row)
 
 
-def execute(planned: PlannedRun, results: Path, *, force: bool = False, mlflow: bool = True) -> tuple[Path, Run]:
+def execute(
+    planned: PlannedRun,
+    results: Path,
+    *,
+    force: bool = False,
+    mlflow: bool = True,
+    store: Path | str | None = None,
+    quiet: bool = False,
+) -> tuple[Path, Run]:
     """Train and score one run and return its bundle; a finished run of the same identity is returned as it is.
 
-    Raises ``UserError`` for what the user can mend, ``RunFailedError`` where the model's code fails.
+    With ``mlflow`` it is mirrored to the tracking server, or else to the store below the results folder ``store``
+    (``results`` by default). A ``quiet`` run shows no progress. Raises ``UserError`` for what the user can mend,
+    ``RunFailedError`` where the model's code fails.
     """
     identity = planned.identity
     require_writable(results)
@@ -162,7 +172,8 @@ def execute(planned: PlannedRun, results: Path, *, force: bool = False, mlflow: 
             preflight(model, planned.task, planned.regime, spec)
         except ReadheadError as error:
             raise type(error)(f"{planned.recipe.model} on {planned.task.name}: {error}") from error
-        return _train_and_save(planned, model, spec, results, checkpoints, origin, mlflow)
+        mirrored = Path(results if store is None else store) if mlflow else None
+        return _train_and_save(planned, model, spec, results, checkpoints, origin, mirrored, quiet)
 
 
 def _train_and_save(
@@ -172,7 +183,8 @@ def _train_and_save(
     results: Path,
     checkpoints: Checkpoints,
     origin: Provenance,
-    mlflow: bool,
+    mirrored: Path | None,
+    quiet: bool,
 ) -> tuple[Path, Run]:
     """Train (or go on), choose the weights, score the tests once, write the bundle, mirror it."""
     identity, task = planned.identity, planned.task
@@ -187,14 +199,14 @@ def _train_and_save(
         saved = state = None
     with ExitStack() as stack:
         mirror = None
-        if mlflow:
+        if mirrored is not None:
             run_id = None if state is None else state["outcome"]["mirror_run"]
             tags = {"commit": origin.commit or "", "dirty": str(origin.dirty)}
-            mirror = Mirror(results, identity, tags, run_id)
+            mirror = Mirror(mirrored, identity, tags, run_id)
             stack.enter_context(_aborting(mirror))
         finished = 0 if state is None else state["outcome"]["position"]
         done = sum(s.stop - s.start for s in schedule.segments[:finished])
-        progress = stack.enter_context(RunProgress(identity.label, schedule.total, done))
+        progress = stack.enter_context(RunProgress(identity.label, schedule.total, done, quiet))
         harness = Harness(task, planned.regime, spec, loader, checkpoints, progress, mirror, identity.seed)
         harness.outcome.mirror_run = mirror.run_id if mirror else None
         harness.outcome.source_hash = origin.source_hash

@@ -16,6 +16,7 @@ from harness.errors import UserError, first_line
 from harness.progress import console
 from harness.records import Identity, Run
 
+SERVER = "MLFLOW_TRACKING_URI"
 PARAMETER_LIMIT = 500
 NESTED = ("hyperparameters", "training")
 """Fields of an identity that hold more than one parameter."""
@@ -27,7 +28,7 @@ PATIENCE = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT
 
 def tracking_uri(results: Path) -> str:
     """Return ``MLFLOW_TRACKING_URI``, or the sqlite store below the results folder."""
-    return os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{(results / 'mlflow' / 'mlflow.db').resolve()}"
+    return os.environ.get(SERVER) or f"sqlite:///{(results / 'mlflow' / 'mlflow.db').resolve()}"
 
 
 class Mirror:
@@ -48,7 +49,7 @@ class Mirror:
         self._label, self._failing = identity.label, False
         self._mirrored = 0  # the step of the last line of the curve that the store holds
         uri = tracking_uri(results)
-        local = not os.environ.get("MLFLOW_TRACKING_URI")
+        local = not os.environ.get(SERVER)
         try:
             if local:
                 (results / "mlflow").mkdir(parents=True, exist_ok=True)

@@ -53,11 +53,15 @@ class Phase(Strict):
 
 
 class Training(Strict):
-    """How the harness trains: nothing here is the model's own business."""
+    """How the harness trains: nothing here is the model's own business.
+
+    ``precision`` is Lightning's, of training steps alone: validation and tests are predicted in single precision.
+    """
 
     batch_size: int = Field(64, ge=1)
     clip_norm: float | None = Field(None, gt=0)
     clip_value: float | None = Field(None, gt=0)
+    precision: Literal["32-true", "16-mixed", "bf16-mixed"] = "32-true"
     checkpoint: Literal["best", "last"] = "best"
     validations: int = Field(20, ge=1, le=10_000)
     examples: int | None = Field(None, ge=1)

@@ -27,7 +27,7 @@ from pydantic import ValidationError
 
 from harness.errors import CorruptBundleError, UserError
 from harness.families.base import Stored
-from harness.records import SCHEMA_VERSION, FileName, Reproduction, Run, canonical_json
+from harness.records import SCHEMA_VERSION, FileName, Identity, Reproduction, Run, canonical_json
 
 REFERENCE_BUDGET, EXTERNAL_BUDGET = "reference", "external"
 """What stands for a budget where nothing was trained here."""
@@ -87,10 +87,8 @@ def write_bundle(
 ) -> Path:
     """Write a run's bundle and return its folder; an older bundle of the same place is replaced.
 
-    ``stored`` maps each split to its prediction arrays. Everything is written to a temporary folder beside the target,
-    then renamed under a lock, so that a reader sees the old bundle or the new one and never a part.
+    ``stored`` maps each split to its prediction arrays.
     """
-    target = runs_folder(results) / run.identity.folder
     files = {
         "predictions.npz": npz_bytes(
             {f"{split}/{name}": array for split, arrays in stored.items() for name, array in arrays.items()}
@@ -102,12 +100,22 @@ def write_bundle(
         files["examples.npz"] = npz_bytes(explained)
     sealed = run.model_copy(update={"files": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}})
     sealed = sealed.model_copy(update={"checksum": _seal(sealed)})
+    return place_bundle(results, run.identity, {**files, "run.json": _text(sealed).encode()})
+
+
+def place_bundle(results: Path, identity: Identity, files: Mapping[str, bytes]) -> Path:
+    """Put the files of a bundle where its identity says, and return the folder; an older bundle is replaced.
+
+    Everything is written to a temporary folder beside the target, then renamed under a lock, so that a reader sees the
+    old bundle or the new one and never a part.
+    """
+    target = runs_folder(results) / identity.folder
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         _sweep(target)
         scratch = Path(tempfile.mkdtemp(prefix=f".tmp-{target.name}-", dir=target.parent))
         try:
-            for name, data in {**files, "run.json": _text(sealed).encode()}.items():
+            for name, data in files.items():
                 (scratch / name).write_bytes(data)
             scratch.chmod(0o755)
             with FileLock(results / ".lock"):

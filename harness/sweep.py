@@ -1,17 +1,39 @@
-"""Many runs: one after another in this warm process, or side by side in Ray workers."""
+"""Many runs: one after another in this warm process, or side by side as Ray tasks, on this machine or on a cluster.
+
+A Ray task is one run. It writes its bundle where it runs and sends the files back; the process that was asked for the
+runs puts them below the results folder as they end. Ray starts a run again whose worker died: from its last
+checkpoint, where that can be seen.
+"""
 
 import os
+import socket
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.errors import RunFailedError, UserError
-from harness.execution import PlannedRun, execute
+from harness.errors import ReadheadError, RunFailedError, UserError, first_line
+from harness.execution import PlannedRun, execute, existing
+from harness.mirror import SERVER
+from harness.plan import identify
+from harness.progress import SweepProgress
 from harness.recipe import Recipe
 from harness.records import Identity, Run
 from harness.registry import get_task
+from harness.results import place_bundle, read_run, require_writable
+
+RETRIES = 3
+"""How often a run is started again whose worker died."""
+REACHABLE_SECONDS = 10
+QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_DEDUP_LOGS": "0",
+    "RAY_COLOR_PREFIX": "0",
+    "RAY_worker_niceness": "0",  # the default, 15, starves runs on a machine with other work
+}
 
 
 @dataclass(frozen=True)
@@ -21,67 +43,163 @@ class Done:
     identity: Identity
     folder: Path | None = None
     run: Run | None = None
-    failure: str | None = None
+    failure: ReadheadError | None = None
 
 
 def run_all(
-    runs: Sequence[PlannedRun], results: Path, *, workers: int = 1, force: bool = False, mlflow: bool = True
+    runs: Sequence[PlannedRun],
+    results: Path,
+    *,
+    workers: int = 1,
+    cluster: str | None = None,
+    force: bool = False,
+    mlflow: bool = True,
 ) -> Iterator[Done]:
-    """Do every run and yield how each ended. A failed run does not stop the others; a ``UserError`` does."""
+    """Do every run and yield how each ended; a failed one does not stop the others.
+
+    ``workers`` of this machine, or the Ray ``cluster`` at an address, do them side by side. Raises ``UserError`` for
+    what cannot be done at all: a bad request, or one that every run refuses.
+    """
     if workers < 1:
         raise UserError(f"workers {workers} is not valid: it must be at least 1")
-    if workers == 1 or len(runs) == 1:
-        for planned in runs:
-            yield _attempt(planned, results, force, mlflow)
-    else:
-        yield from _in_workers(runs, results, workers, force, mlflow)
+    if cluster is not None and workers > 1:
+        raise UserError(f"workers {workers} and a Ray cluster exclude each other: the cluster knows its size")
+    side_by_side = cluster is not None or (workers > 1 and len(runs) > 1)
+    ended: Iterator[Done] = (
+        _on_ray(runs, results, workers, cluster, force, mlflow)
+        if side_by_side
+        else (_attempt(planned, results, force, mlflow) for planned in runs)
+    )
+    refused: list[UserError] = []
+    for done in ended:
+        if isinstance(done.failure, UserError):
+            refused.append(done.failure)
+            if len(runs) == 1:
+                break
+        yield done
+    if runs and len(refused) == len(runs):
+        raise refused[0]
 
 
 def _attempt(planned: PlannedRun, results: Path, force: bool, mlflow: bool) -> Done:
     try:
         folder, run = execute(planned, results, force=force, mlflow=mlflow)
-    except RunFailedError as error:
-        return Done(planned.identity, failure=str(error))
+    except ReadheadError as error:
+        return Done(planned.identity, failure=error)
     return Done(planned.identity, folder, run)
 
 
-def _in_workers(runs: Sequence[PlannedRun], results: Path, workers: int, force: bool, mlflow: bool) -> Iterator[Done]:
-    """Run in ``workers`` Ray processes of one thread each; a process serves many runs, so imports are paid once."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    os.environ.setdefault("RAY_DEDUP_LOGS", "0")
-    os.environ.setdefault("RAY_worker_niceness", "0")  # the default, 15, starves runs on a machine with other work
-    os.environ.setdefault("RAY_COLOR_PREFIX", "0")
+def remote(
+    source: str, regime: str, recipe: Mapping[str, Any], identity: Mapping[str, Any], options: Mapping[str, Any]
+) -> dict[str, bytes] | ReadheadError:
+    """Do one run in a worker and return the files of its bundle. Arguments are plain, for tasks cannot be pickled."""
+    try:
+        task = get_task(source)
+        wanted, resolved = Identity.model_validate(identity), Recipe.model_validate(recipe)
+        here = identify(task, regime, resolved, wanted.budget, wanted.seed)
+        if here.model_copy(update={"examples": wanted.examples}) != wanted:
+            raise RunFailedError(f"{wanted.label}: this worker has another version of the task or the model")
+        with tempfile.TemporaryDirectory() as scratch:
+            planned = PlannedRun(source, task, regime, resolved, wanted)
+            folder, _ = execute(planned, Path(scratch), quiet=True, **options)
+            return {path.name: path.read_bytes() for path in folder.iterdir()}
+    except (UserError, RunFailedError) as error:
+        return type(error)(str(error))  # without its causes, which may not be known where it is read
+
+
+def _on_ray(
+    runs: Sequence[PlannedRun], results: Path, workers: int, cluster: str | None, force: bool, mlflow: bool
+) -> Iterator[Done]:
+    """Yield what is finished already, then how each run ended that Ray was given."""
+    require_writable(results)
+    if cluster is not None and mlflow and not os.environ.get(SERVER):
+        raise UserError(
+            f"the workers of a cluster cannot write the MLflow store of {str(results)!r}: set {SERVER} to the "
+            "address of a server, or run with --no-mlflow"
+        )
+    todo = []
+    for planned in runs:
+        if not force and existing(results, planned.identity) is not None:
+            yield _attempt(planned, results, force, mlflow)
+        else:
+            todo.append(planned)
+    if not todo:
+        return
+    options = {"force": force, "mlflow": mlflow, "store": str(results.resolve())}
+    with _ray(workers, cluster, todo) as ray:
+        task = ray.remote(num_cpus=1, max_retries=RETRIES)(remote)
+        pending = {task.remote(*_plain(planned), options): planned for planned in todo}
+        with SweepProgress(len(todo), slots=int(ray.cluster_resources().get("CPU", 1))) as progress:
+            while pending:
+                (ready, *_), _ = ray.wait(list(pending))
+                done = _collected(ray, ready, pending.pop(ready), results)
+                progress.ended(failed=done.run is None)
+                yield done
+
+
+def _plain(planned: PlannedRun) -> tuple[str, str, dict[str, Any], dict[str, Any]]:
+    """Return the first arguments of ``remote``; what a recipe does not set is no part of an identity."""
+    recipe = planned.recipe.model_dump(exclude_unset=True)
+    return planned.source, planned.regime, recipe, planned.identity.model_dump()
+
+
+def _collected(ray: Any, ready: Any, planned: PlannedRun, results: Path) -> Done:
+    """Put what a worker sent where it belongs."""
+    try:
+        sent = ray.get(ready)
+    except ray.exceptions.RayError as error:  # its worker died again and again
+        return Done(planned.identity, failure=RunFailedError(f"{planned.identity.label} failed: {first_line(error)}"))
+    if isinstance(sent, ReadheadError):
+        return Done(planned.identity, failure=sent)
+    folder = place_bundle(results, planned.identity, sent)
+    return Done(planned.identity, folder, read_run(folder))
+
+
+@contextmanager
+def _ray(workers: int, cluster: str | None, runs: Sequence[PlannedRun]) -> Iterator[Any]:
+    """Start Ray on this machine with ``workers`` processes, or join a cluster and bring it the models' own files."""
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
     import ray
 
-    def remote(source: str, regime: str, recipe: dict[str, Any], identity: dict[str, Any]) -> Done | UserError:
-        planned = PlannedRun(
-            source, get_task(source), regime, Recipe.model_validate(recipe), Identity.model_validate(identity)
-        )
-        try:
-            return _attempt(planned, results.resolve(), force, mlflow)
-        except UserError as error:
-            return UserError(str(error))
-
+    variables = {"OMP_NUM_THREADS": "1"} | {name: os.environ[name] for name in (SERVER,) if os.environ.get(name)}
     # Sockets lie below this folder; their paths may not be longer than 107 characters, so it cannot be the cache.
     with tempfile.TemporaryDirectory(prefix="rh-", dir="/tmp" if os.path.isdir("/tmp") else None) as folder:
-        ray.init(
-            num_cpus=workers,
-            include_dashboard=False,
-            configure_logging=True,
-            logging_level="ERROR",
-            log_to_driver=True,
-            _temp_dir=folder,
-            runtime_env={"env_vars": {"OMP_NUM_THREADS": "1"}},
-        )
+        environment: dict[str, Any] = {"env_vars": variables}
+        where: dict[str, Any] = {"num_cpus": workers, "include_dashboard": False, "_temp_dir": folder}
+        if cluster is not None:
+            _require_reachable(cluster)
+            environment["working_dir"] = str(_brought(runs, Path(folder)))
+            where = {"address": cluster}
         try:
-            task = ray.remote(num_cpus=1, max_retries=0)(remote)
-            pending = [task.remote(p.source, p.regime, p.recipe.model_dump(), p.identity.model_dump()) for p in runs]
-            while pending:
-                ready, pending = ray.wait(pending)
-                done = ray.get(ready[0])
-                if isinstance(done, UserError):
-                    raise done
-                yield done
+            ray.init(**where, runtime_env=environment, logging_level="ERROR", log_to_driver=True)
+        except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
+            what = "Ray cannot be started" if cluster is None else f"the Ray cluster {cluster!r} cannot be joined"
+            raise UserError(f"{what}: {first_line(error)}") from error
+        try:
+            yield ray
         finally:
             ray.shutdown()
+
+
+def _require_reachable(address: str) -> None:
+    """Refuse an address where nothing answers, which Ray would try for minutes; ``auto`` and ``local`` have no port."""
+    host, separator, port = address.removeprefix("ray://").rpartition(":")
+    if not separator:
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=REACHABLE_SECONDS).close()
+    except (OSError, ValueError, OverflowError) as error:
+        raise UserError(f"the Ray cluster {address!r} cannot be joined: {first_line(error)}") from error
+
+
+def _brought(runs: Sequence[PlannedRun], folder: Path) -> Path:
+    """Copy the files that runs name by a relative path into a folder, from which Ray brings them to every worker."""
+    brought = folder / "brought"
+    brought.mkdir()
+    for name in sorted({name for planned in runs for name in (planned.recipe.model, planned.source)}):
+        path = Path(name.rpartition(":")[0])
+        if path.suffix == ".py" and not path.is_absolute() and ".." not in path.parts:
+            (brought / path).parent.mkdir(parents=True, exist_ok=True)
+            (brought / path).write_bytes(path.read_bytes())
+    return brought

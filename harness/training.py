@@ -232,9 +232,10 @@ def set_learning_rate(trainer: pl.Trainer, learning_rate: float) -> None:
             config.scheduler.base_lrs = [learning_rate] * len(config.scheduler.base_lrs)
 
 
-def clipping(training: Training) -> dict[str, Any]:
-    """Return what Lightning calls a recipe's gradient clipping."""
+def trainer_options(training: Training) -> dict[str, Any]:
+    """Return what a recipe says of training in Lightning's words: precision and gradient clipping."""
     return {
+        "precision": training.precision,
         "gradient_clip_val": training.clip_norm or training.clip_value,
         "gradient_clip_algorithm": "value" if training.clip_value else "norm",
     }
@@ -254,7 +255,7 @@ def fit(model: pl.LightningModule, harness: Harness, training: Training, resume_
         enable_progress_bar=False,
         enable_model_summary=False,
         num_sanity_val_steps=0,
-        **clipping(training),
+        **trainer_options(training),
     )
     trainer.total_batches = schedule.total
     handler = signal.getsignal(signal.SIGINT)

@@ -10,7 +10,7 @@ from bundles import predicted, write_diverged, write_references, write_trained
 from scipy.stats import norm, t
 
 from harness import api, reproduction
-from harness.errors import UserError
+from harness.errors import RunFailedError, UserError
 from harness.groups import read_groups
 from harness.published import COLUMNS
 from harness.recipe import get_recipe
@@ -61,7 +61,7 @@ def again(monkeypatch, *damages: float | None) -> None:
     def run_again(identities, scratch, **_):
         for identity, damage in zip(identities, damages, strict=True):
             if damage is None:
-                yield Done(identity, failure="out of memory")
+                yield Done(identity, failure=RunFailedError("out of memory"))
             else:
                 folder = write_trained(scratch, COPY, "mine", identity.seed, damage)
                 yield Done(identity, folder, read_run(folder))

@@ -1,5 +1,9 @@
-"""Many runs: in this process or in workers, with the same numbers."""
+"""Many runs: in this process, in workers or on a cluster, with the same numbers."""
 
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -42,6 +46,93 @@ def test_a_failed_run_does_not_stop_the_others(tmp_path):
     assert all("KeyError" in str(one.failure) for one in done)
 
 
-def test_bad_input_in_a_worker_is_a_user_error(tmp_path):
-    with pytest.raises(UserError, match="return the loss"):
-        list(api.run(f"{MODEL}:Forgetful", "ntm/copy", seeds=[0, 1], workers=2, results=tmp_path, **ARGUMENTS))
+def test_what_every_run_refuses_is_a_user_error(tmp_path):
+    for workers in (1, 2):
+        with pytest.raises(UserError, match="return the loss"):
+            list(
+                api.run(f"{MODEL}:Forgetful", "ntm/copy", seeds=[0, 1], workers=workers, results=tmp_path, **ARGUMENTS)
+            )
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """A real Ray cluster of one node with two processors, apart from this process."""
+    os.environ.setdefault("RAY_worker_niceness", "0")
+    from ray.cluster_utils import Cluster
+
+    running = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
+    yield running.address
+    running.shutdown()
+
+
+def test_a_cluster_whose_worker_is_killed_brings_every_run_once(tmp_path, monkeypatch, cluster, capsys):
+    """The model's file is named by a relative path, so Ray has to bring it to the workers."""
+    monkeypatch.chdir(tmp_path)
+    source, killed = MODEL.read_text(), tmp_path / "killed"
+    step = "    def training_step(self, batch, batch_idx):\n"
+    death = (
+        f"        if self.global_step == 20 and not os.path.exists({str(killed)!r}):\n"
+        f"            open({str(killed)!r}, 'w').close()\n"
+        "            os.kill(os.getpid(), 9)\n"
+    )
+    Path("mine").mkdir()
+    Path("mine/frail.py").write_text("import os\n" + source.replace(step, step + death, 1))
+    name = "mine/frail.py:Tiny"
+    done = list(api.run(name, "ntm/copy", seeds=[0, 1, 2], cluster=cluster, results=Path("results"), **ARGUMENTS))
+    assert killed.exists()
+    assert sorted(one.identity.seed for one in done) == [0, 1, 2]
+    assert [one.failure for one in done] == [None, None, None]
+    assert len(list(find_bundles(Path("results")))) == 3
+    assert "3 done, 0 running, 0 failed, 0 waiting" in capsys.readouterr().out
+    again = list(api.run(name, "ntm/copy", seeds=[0, 1, 2], cluster=cluster, results=Path("results"), **ARGUMENTS))
+    assert [one.run for one in again] == [one.run for one in sorted(done, key=lambda one: one.identity.seed)]
+    monkeypatch.setenv("READHEAD_CACHE", str(tmp_path / "another cache"))
+    assert len(list(api.run(name, "ntm/copy", seeds=[0, 1, 2], results=Path("alone"), **ARGUMENTS))) == 3
+    assert predictions(Path("alone")) == predictions(Path("results"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"cluster": "127.0.0.1:1", "workers": 2}, "workers 2 and a Ray cluster exclude each other"),
+        ({"cluster": "127.0.0.1:1", "mlflow": True}, "set MLFLOW_TRACKING_URI to the address of a server"),
+        ({"cluster": "127.0.0.1:1"}, "the Ray cluster '127.0.0.1:1' cannot be joined: .*refused"),
+        ({"cluster": "ray://127.0.0.1:x"}, "the Ray cluster 'ray://127.0.0.1:x' cannot be joined: invalid literal"),
+    ],
+)
+def test_a_cluster_that_cannot_be_used(tmp_path, arguments, message):
+    with pytest.raises(UserError, match=message):
+        list(api.run(f"{MODEL}:Tiny", "ntm/copy", seeds=[0, 1], results=tmp_path, **{**ARGUMENTS, **arguments}))
+
+
+def test_ctrl_c_stops_the_workers_and_the_same_command_goes_on(tmp_path):
+    """A terminal sends SIGINT to the whole process group."""
+    environment = {**os.environ, "READHEAD_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "harness.cli", "run", f"{MODEL}:Tiny", "--task", "ntm/copy", "--budget", "smoke"]
+    command += ["--seeds", "0", "1", "2", "3", "--workers", "2", "--no-mlflow", "--set", "batch_size=32"]
+
+    def start() -> "subprocess.Popen[str]":
+        return subprocess.Popen(
+            command,
+            cwd=tmp_path,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    process = start()
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith("finished"):
+            break
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 130, errors
+    assert "Traceback" not in errors
+    assert not list((tmp_path / "results").rglob(".tmp-*"))
+    process = start()
+    out, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
+    assert "4 of 4 runs" in out

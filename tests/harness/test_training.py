@@ -12,6 +12,7 @@ from torch import nn
 from harness import execution, training
 from harness.errors import RunFailedError, UserError
 from harness.families.tape import Prediction
+from harness.model import get_model
 from harness.plan import make_plan
 from harness.recipe import Phase, Training
 from harness.records import Run
@@ -220,6 +221,31 @@ def test_manual_optimisation_counts_examples_not_optimiser_steps(tmp_path):
     folder, run = run_one(plan_one("Manual"), tmp_path)
     assert run.cost.examples == 1024
     assert read_curve(folder, run)["step"].iloc[-1] == 32
+
+
+def test_precision_is_of_training_steps_alone_and_part_of_the_identity(tmp_path, monkeypatch):
+    seen: dict[str, set[bool]] = {"training_step": set(), "predict_step": set()}
+
+    planned = plan_one("Tiny", settings=("batch_size=32", "precision=bf16-mixed"))
+    model = get_model(planned.recipe.model)
+
+    def watch(name):
+        original = getattr(model, name)
+
+        def watched(self, *arguments):
+            if self._trainer is not None:  # before the training a step is taken to count its operations
+                seen[name].add(torch.is_autocast_enabled("cpu"))
+            return original(self, *arguments)
+
+        monkeypatch.setattr(model, name, watched)
+
+    watch("training_step")
+    watch("predict_step")
+    _, run = run_one(planned, tmp_path)
+    assert seen == {"training_step": {True}, "predict_step": {False}}
+    assert run.identity.training["precision"] == "bf16-mixed"
+    with pytest.raises(UserError, match="precision = 'half' is not valid"):
+        plan_one("Tiny", settings=("precision=half",))
 
 
 def test_a_step_without_a_loss_is_refused(tmp_path):
