@@ -95,11 +95,13 @@ WAITS = """import os, time
         return ((self.weight - 1) ** 2).sum()"""
 
 
+@pytest.mark.timeout(600)
 def test_two_sweeps_on_one_results_folder(tmp_path):
-    name = model_file(tmp_path)
+    name = model_file(tmp_path, "tape")
     source = tmp_path / "mine.py"
     source.write_text(source.read_text().replace("return ((self.weight - 1) ** 2).sum()", WAITS))
-    command = [sys.executable, "-m", "harness.cli", "run", name, *RUN[:4], "--seeds", "0", "1", "--no-mlflow"]
+    command = [sys.executable, "-m", "harness.cli", "run", name, "--task", "ntm/copy", "--budget", "smoke"]
+    command += ["--seeds", "0", "1", "--no-mlflow"]
     environment = {**os.environ, "READHEAD_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"}
     options = {"cwd": tmp_path, "env": environment, "text": True, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     first = subprocess.Popen([*command], **options)
@@ -107,15 +109,15 @@ def test_two_sweeps_on_one_results_folder(tmp_path):
     assert "%" in first.stdout.readline()  # it is training
     second = subprocess.Popen([*command], **options)
     assert second.stdout is not None
-    told = "mine on seq2seq/copy:default, smoke, seed 0 is being trained by another process"
+    told = "mine on ntm/copy:default, smoke, seed 0 is being trained by another process"
     assert told in second.stdout.readline()  # it leaves this one alone, and goes on to the next
     (tmp_path / "go").touch()
-    ends = [(process.communicate(timeout=200), process.returncode) for process in (first, second)]
+    ends = [(process.communicate(timeout=400), process.returncode) for process in (first, second)]
     assert [err for (_, err), _ in ends] == ["", ""]
     assert ends[1][1] == 1
     folders = list(find_bundles(tmp_path / "results"))
     assert [read_run(folder).identity.seed for folder in folders] == [0, 1]
     assert [verify_bundle(folder).status for folder in folders] == ["verified", "verified"]
     assert not list(tmp_path.rglob(".tmp-*"))
-    again = subprocess.run([*command], **options, timeout=200, check=False)  # and now it finds all done
+    again = subprocess.run([*command], **options, timeout=400, check=False)  # and now it finds all done
     assert (again.returncode, "%" in again.stdout) == (0, False)
