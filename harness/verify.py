@@ -154,14 +154,8 @@ def _doubt(folder: Path) -> str:
 def _check_kind(folder: Path, run: Run, task: Task) -> None:
     """Require what a run says of itself to fit its kind: who may bound the others, and what was trained."""
     identity, installed = run.identity, recipe_paths()
-    nothing = ("", 0, {}, {}, 0)
-    untrained = (
-        identity.model,
-        identity.model_version,
-        identity.hyperparameters,
-        identity.training,
-        identity.examples,
-    ) == nothing and (run.selection, run.cost) == (None, None)
+    trained = (identity.model, identity.model_version, identity.hyperparameters, identity.training, identity.examples)
+    untrained = not any((*trained, run.selection, run.cost))
     reference = task.references().get(identity.row)
     fits = {
         "trained": reference is None,
