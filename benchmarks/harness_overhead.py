@@ -17,7 +17,8 @@ from harness.checkpoints import Checkpoints
 from harness.execution import PlannedRun, build_model, isolated
 from harness.plan import make_plan
 from harness.progress import RunProgress
-from harness.training import Harness, Schedule, SegmentLoader, Trainer, fit
+from harness.schedule import Schedule
+from harness.training import Harness, SegmentLoader, Trainer, fit
 
 PAIRS = 7
 CASES = (

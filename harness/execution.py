@@ -32,11 +32,11 @@ from harness.ranks import leading
 from harness.recipe import Recipe, Training
 from harness.records import Cost, Identity, Provenance, Run, Score, Selection
 from harness.results import CURVE_COLUMNS, read_run, require_writable, runs_folder, write_bundle
+from harness.schedule import Schedule
 from harness.task import Task
 from harness.training import (
     Harness,
     Outcome,
-    Schedule,
     SegmentLoader,
     derive_seed,
     fit,

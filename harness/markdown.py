@@ -32,14 +32,19 @@ def interval(mean: float, low: float, high: float, unit: str = "") -> str:
 
 def escape(text: str) -> str:
     """Return ``text`` so that it stays in its cell and is shown as it is written."""
-    for char in "\\|*_`<>[]":
+    for char in "\\|*_`<>[]&$~":
         text = text.replace(char, f"\\{char}")
-    return " ".join(text.split())
+    return printable(" ".join(text.split()))
+
+
+def printable(text: str) -> str:
+    """Return ``text`` with control characters, which may steer a terminal, spelled out."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
 def code(text: str) -> str:
     """Return ``text`` as code that stays in its cell of a table."""
-    return "`" + " ".join(text.replace("`", "'").replace("|", "\\|").split()) + "`"
+    return "`" + printable(" ".join(text.replace("`", "'").replace("|", "\\|").split())) + "`"
 
 
 class Notes:

@@ -13,6 +13,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from harness.errors import UserError, unknown
+from harness.records import Name
 from harness.registry import load_model_class, model_names, recipe_folders
 from harness.task import Task
 
@@ -45,7 +46,7 @@ class Phase(Strict):
     """
 
     name: str
-    examples: float = Field(gt=0)
+    examples: float = Field(gt=0, le=1e15)
     split: str | None = None
     batch_size: int | None = Field(None, ge=1)
     learning_rate: float | None = Field(None, gt=0)
@@ -67,7 +68,7 @@ class Training(Strict):
     devices: int = Field(1, ge=1)
     strategy: str = "auto"
     checkpoint: Literal["best", "last"] = "best"
-    validations: int = Field(20, ge=1)
+    validations: int = Field(20, ge=1, le=10_000)
     examples: int | None = Field(None, ge=1)
     phases: list[Phase] = []
 
@@ -93,7 +94,7 @@ class Recipe(Strict):
     ``row`` names it on the board; ``community`` says that it did not come with an installed package.
     """
 
-    row: str
+    row: Name
     model: str
     title: str
     paper: str = ""
@@ -189,7 +190,10 @@ def get_recipe(name: str) -> Recipe:
     if name in recipe_paths():
         return read_recipe(recipe_paths()[name], community=False)
     if name.endswith((".yaml", ".yml")):
-        return read_recipe(Path(name), community=True)
+        installed = recipe_paths().get(Path(name).stem)
+        if installed is not None and installed.resolve() != Path(name).resolve():
+            raise UserError(f"recipe {name}: {Path(name).stem!r} is a row of an installed package; rename the file")
+        return read_recipe(Path(name), community=installed is None)
     if ":" not in name and name not in model_names():
         raise unknown("row or model", name, {*recipe_paths(), *model_names()})
     return Recipe(row=_row_name(name), model=name, title=_row_name(name), community=":" in name)

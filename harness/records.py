@@ -4,14 +4,20 @@ import hashlib
 import json
 import math
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 SCHEMA_VERSION = 1
 
 Kind = Literal["trained", "reference", "community", "external"]
 """``external``: predictions made elsewhere, which nobody here can make again."""
+Name = Annotated[str, StringConstraints(pattern=r"^\w[\w=.,+~ -]*$", max_length=200)]
+"""What names a folder below ``results/runs``: no separator, no hidden file, nothing that a table has to escape."""
+TaskName = Annotated[str, StringConstraints(pattern=r"^\w[\w.-]*(/\w[\w.-]*)+$", max_length=200)]
+"""``suite/task``."""
+FileName = Literal["predictions.npz", "curve.csv", "examples.npz"]
+"""Files that a bundle may have beside its ``run.json``."""
 SELF_REPORTED, RE_RUN = "self-reported", "re-run"
 Status = Literal["completed", "diverged"]
 
@@ -30,18 +36,18 @@ class Record(BaseModel):
 class Identity(Record):
     """What makes two runs the same run. Anything that may change the numbers on one machine is here."""
 
-    task: str
+    task: TaskName
     task_version: int
-    regime: str
+    regime: Name
     fingerprint: str
-    row: str
+    row: Name
     model: str
     model_version: int
     hyperparameters: dict[str, Any]
     training: dict[str, Any]
-    budget: str
-    examples: int
-    seed: int
+    budget: Name
+    examples: int = Field(ge=0, le=10**15)
+    seed: int = Field(ge=0)
 
     @property
     def digest(self) -> str:
@@ -130,7 +136,7 @@ class Run(Record):
     cost: Cost | None = None
     provenance: Provenance
     reproductions: list[Reproduction] = []
-    files: dict[str, str] = {}
+    files: dict[FileName, str] = {}
     """sha256 of each other file of the bundle."""
     checksum: str = ""
 

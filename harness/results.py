@@ -5,17 +5,20 @@
 ``examples.npz``.
 """
 
+import errno
 import hashlib
 import io
 import json
+import math
 import os
 import shutil
+import stat
 import tempfile
 import time
 import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -24,12 +27,14 @@ from pydantic import ValidationError
 
 from harness.errors import CorruptBundleError, UserError
 from harness.families.base import Stored
-from harness.records import SCHEMA_VERSION, Identity, Reproduction, Run, canonical_json
+from harness.records import SCHEMA_VERSION, FileName, Identity, Reproduction, Run, canonical_json
 
 REFERENCE_BUDGET, EXTERNAL_BUDGET = "reference", "external"
 """What stands for a budget where nothing was trained here."""
 LARGEST_ARCHIVE = 2**29
-"""Bytes of arrays, unpacked, that a file of predictions may hold."""
+"""Bytes of arrays, packed or unpacked, that a file of predictions may hold."""
+LARGEST_TEXT = 2**24
+"""Bytes of ``run.json`` or ``curve.csv``; those of our own runs stay below 20,000."""
 LEFTOVER_SECONDS = 600
 """Nobody takes so long to write a bundle."""
 CURVE_COLUMNS = ("step", "examples", "seconds", "training_loss", "validation")
@@ -43,6 +48,10 @@ def _seal(run: Run) -> str:
 
 def _text(run: Run) -> str:
     return json.dumps(run.model_dump(mode="json"), indent=1, sort_keys=False, allow_nan=False) + "\n"
+
+
+def _curve_bytes(curve: pd.DataFrame) -> bytes:
+    return curve.to_csv(index=False, lineterminator="\n").encode()
 
 
 def npz_bytes(arrays: Mapping[str, np.ndarray]) -> bytes:
@@ -86,7 +95,7 @@ def write_bundle(
         )
     }
     if curve is not None:
-        files["curve.csv"] = curve.to_csv(index=False, lineterminator="\n").encode()
+        files["curve.csv"] = _curve_bytes(curve)
     if explained:
         files["examples.npz"] = npz_bytes(explained)
     sealed = run.model_copy(update={"files": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}})
@@ -151,11 +160,18 @@ def add_reproduction(results: Path, folder: Path, reproduction: Reproduction) ->
         raise UserError(f"the bundle {folder} could not be saved: {error.strerror or error}") from error
 
 
+def copy_bundle(folder: Path, run: Run, target: Path) -> None:
+    """Copy a bundle for somebody else, without its reproductions: those are for the receiver to say."""
+    shutil.copytree(folder, target)
+    bare = run.model_copy(update={"reproductions": []})
+    (target / "run.json").write_text(_text(bare.model_copy(update={"checksum": _seal(bare)})))
+
+
 def read_run(folder: Path) -> Run:
     """Return a bundle's ``run.json``; ``CorruptBundleError`` names what is wrong with it."""
     path = folder / "run.json"
     try:
-        text = path.read_bytes().decode()
+        text = _read_plain(path).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise CorruptBundleError(f"{path}: cannot be read ({error})") from error
     _require_schema(path, text)
@@ -165,7 +181,11 @@ def read_run(folder: Path) -> Run:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise CorruptBundleError(f"{path}: {where + ': ' if where else ''}{first['msg']}") from error
-    if run.checksum != _seal(run) or text != _text(run):
+    try:
+        whole = run.checksum == _seal(run) and text == _text(run)
+    except ValueError as error:  # a number that JSON has not, in a field that may hold anything
+        raise CorruptBundleError(f"{path}: {error}") from error
+    if not whole:
         raise CorruptBundleError(f"{path}: its content does not match its checksum; it was edited or damaged")
     return run
 
@@ -174,20 +194,31 @@ def _require_schema(path: Path, text: str) -> None:
     """Refuse another schema version by its number, whatever else is new in it."""
     try:
         version = json.loads(text).get("schema_version", SCHEMA_VERSION)
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return  # not a run at all: validation says what is wrong
     if version != SCHEMA_VERSION:
         raise CorruptBundleError(f"{path}: schema version {version}; this Readhead reads {SCHEMA_VERSION}")
+
+
+def _read_plain(path: Path) -> bytes:
+    """Return the bytes of a file that may be a stranger's; ``OSError`` for a link, a pipe, a device or a huge one."""
+    status = path.lstat()
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "it is no regular file")
+    limit = LARGEST_TEXT if path.suffix in (".json", ".csv") else LARGEST_ARCHIVE
+    if status.st_size > limit:
+        raise OSError(errno.EFBIG, f"{status.st_size:,} bytes; at most {limit:,} are read")
+    return path.read_bytes()
 
 
 def read_file(folder: Path, run: Run, name: str) -> bytes:
     """Return the bytes of one of the bundle's other files, checked against ``run.json``."""
     path = folder / name
     try:
-        data = path.read_bytes()
+        data = _read_plain(path)
     except OSError as error:
         raise CorruptBundleError(f"{path}: cannot be read ({error.strerror})") from error
-    if hashlib.sha256(data).hexdigest() != run.files.get(name):
+    if hashlib.sha256(data).hexdigest() != run.files.get(cast(FileName, name)):
         raise CorruptBundleError(f"{path}: its bytes do not match the sha256 in run.json; it was edited or truncated")
     return data
 
@@ -209,17 +240,37 @@ def npz_arrays(data: bytes, path: Path) -> dict[str, np.ndarray]:
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            size = sum(member.file_size for member in archive.infolist())
-        if size > LARGEST_ARCHIVE:
-            raise CorruptBundleError(f"{path}: {size:,} bytes of arrays; at most {LARGEST_ARCHIVE:,} are read")
-        with np.load(io.BytesIO(data), allow_pickle=False) as loaded:
-            arrays = {key: loaded[key] for key in loaded.files}
-        strange = [key for key, array in arrays.items() if not isinstance(array, np.ndarray)]  # NumPy gives their bytes
-        if strange:
-            raise ValueError(f"{strange[0]} is no array")
+            members = archive.infolist()
+            size = sum(member.file_size for member in members)
+            if size > LARGEST_ARCHIVE:
+                raise ValueError(f"{size:,} bytes of arrays; at most {LARGEST_ARCHIVE:,} are read")
+            arrays = {member.filename.removesuffix(".npy"): _array(archive, member) for member in members}
+        if len(arrays) < len(members):
+            raise ValueError("two arrays have one name")
         return arrays
-    except (ValueError, OSError, EOFError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+    except Exception as error:  # zipfile, tokenize and NumPy have many ways to say that bytes are no archive
         raise CorruptBundleError(f"{path}: not a readable npz ({error})") from error
+
+
+def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
+    """Return one array of an archive; ``ValueError`` for objects and for a header that promises more than there is."""
+    if not member.filename.endswith(".npy"):
+        raise ValueError(f"{member.filename} is no array")
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError(f"{member.filename} is packed in an unusual way")
+    with archive.open(member) as packed:
+        data = packed.read(member.file_size)  # a size: without one, more than the archive admits may be unpacked
+    stream = io.BytesIO(data)
+    if np.lib.format.read_magic(stream) == (1, 0):
+        shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+    else:
+        shape, fortran, dtype = np.lib.format.read_array_header_2_0(stream)
+    if dtype.hasobject:
+        raise ValueError(f"{member.filename} holds Python objects")
+    if math.prod(shape) * dtype.itemsize != len(data) - stream.tell() or min(shape, default=0) < 0:
+        raise ValueError(f"{member.filename} does not hold what its header says")
+    flat = np.frombuffer(data, dtype, offset=stream.tell()) if math.prod(shape) * dtype.itemsize else np.empty(0, dtype)
+    return flat.reshape(shape, order="F" if fortran else "C").copy()
 
 
 def read_curve(folder: Path, run: Run) -> pd.DataFrame:
@@ -229,10 +280,13 @@ def read_curve(folder: Path, run: Run) -> pd.DataFrame:
         curve = pd.read_csv(io.BytesIO(data), float_precision="round_trip")
         if tuple(curve.columns) != CURVE_COLUMNS:
             raise ValueError(f"columns {', '.join(curve.columns)}; expected {', '.join(CURVE_COLUMNS)}")
-        return curve.astype(
+        curve = curve.astype(
             {"step": int, "examples": int, "seconds": float, "training_loss": float, "validation": float}
         )
-    except ValueError as error:
+        if _curve_bytes(curve) != data:
+            raise ValueError("it is not as Readhead writes it")
+        return curve
+    except (ValueError, TypeError, OverflowError) as error:
         raise CorruptBundleError(f"{folder / 'curve.csv'}: not a training curve ({error})") from error
 
 

@@ -16,7 +16,7 @@ from harness.markdown import DASH, code, escape, interval, number, table
 from harness.ranking import centre_of, paired
 from harness.recipe import Recipe
 from harness.records import Run
-from harness.results import find_bundles, read_run, runs_folder
+from harness.results import copy_bundle, find_bundles, read_run, runs_folder
 from harness.standings import Board, Contest, load_board
 from harness.statistics import Comparison
 
@@ -133,8 +133,8 @@ def write_submission(
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".tmp-", dir=folder.parent) as scratch:
             fresh = Path(scratch, folder.name)
-            for path, _ in bundles:
-                shutil.copytree(path, fresh / "runs" / path.relative_to(runs_folder(results)))
+            for path, run in bundles:
+                copy_bundle(path, run, fresh / "runs" / path.relative_to(runs_folder(results)))
             for source in sources:
                 shutil.copy2(source, fresh / source.name)
             (fresh / "submission.md").write_text(text)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytorch_lightning as pl
@@ -22,55 +22,14 @@ from pytorch_lightning.profilers import PassThroughProfiler
 from pytorch_lightning.utilities.exceptions import MisconfigurationException
 
 from harness.checkpoints import Checkpoints
-from harness.errors import UserError, first_line, unknown
+from harness.errors import UserError, first_line
 from harness.evaluation import predict
 from harness.families.base import Batch
 from harness.mirror import Mirror
 from harness.progress import RunProgress
-from harness.recipe import Phase, Training
-from harness.splits import TrainingBatches
+from harness.recipe import Training
+from harness.schedule import Schedule
 from harness.task import Task
-
-
-class Segment(NamedTuple):
-    """Batches ``start`` to ``stop - 1`` of a phase, followed by a validation."""
-
-    phase: int
-    start: int
-    stop: int
-
-
-class Schedule:
-    """What a run trains on: its phases, their batches, and the segments between validations."""
-
-    def __init__(self, task: Task, regime: str, training: Training, examples: int, seed: int):
-        allowed = (task.regime(regime).train, *task.regime(regime).also)
-        self.phases = training.phases or [Phase(name="train", examples=examples)]
-        self.batches: list[TrainingBatches] = []
-        self.batch_sizes: list[int] = []
-        self.segments: list[Segment] = []
-        for index, phase in enumerate(self.phases):
-            wanted = phase_examples(phase, examples)
-            size = phase.batch_size or training.batch_size
-            split = phase.split or allowed[0]
-            if split not in allowed:
-                raise unknown(f"training split of {task.name}:{regime}", split, allowed)
-            self.batches.append(TrainingBatches(task, task.split(split), seed, size, index))
-            self.batch_sizes.append(size)
-            count = math.ceil(wanted / size)
-            share = wanted / sum(phase_examples(other, examples) for other in self.phases)
-            length = math.ceil(count / max(1, round(training.validations * share)))
-            self.segments += [Segment(index, at, min(at + length, count)) for at in range(0, count, length)]
-        self.total = sum(segment.stop - segment.start for segment in self.segments)
-
-    def examples_after(self, segments: int) -> int:
-        """Return the training examples of the first ``segments`` segments."""
-        return sum((s.stop - s.start) * self.batch_sizes[s.phase] for s in self.segments[:segments])
-
-
-def phase_examples(phase: Phase, examples: int) -> float:
-    """Return the examples of a phase of a run of ``examples``."""
-    return phase.examples * examples if phase.examples <= 1 else phase.examples
 
 
 class SegmentLoader:

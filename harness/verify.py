@@ -1,6 +1,7 @@
 """Recompute every stored number from stored predictions and regenerated targets, without training."""
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -13,12 +14,25 @@ import numpy as np
 from harness.cells import COMPETING
 from harness.errors import CorruptBundleError, ReadheadError, UserError
 from harness.evaluation import score_split
+from harness.markdown import printable
+from harness.recipe import Training, recipe_paths, validated
 from harness.records import Run, Score
-from harness.registry import get_task, task_names
-from harness.results import read_arrays, read_curve, read_file, read_run, runs_folder
+from harness.registry import get_task, model_names, task_names
+from harness.results import (
+    EXTERNAL_BUDGET,
+    REFERENCE_BUDGET,
+    read_arrays,
+    read_curve,
+    read_file,
+    read_run,
+    runs_folder,
+)
+from harness.schedule import Schedule
 from harness.splits import Split
 from harness.task import Task, combined_fingerprint
 
+_VERSION = re.compile(r"\|version:[0-9a-z.]+$")
+"""Of a library, in a metric's signature: not of the metric."""
 SHARED = 50
 """From so many bundles on further processes pay for their start."""
 
@@ -87,33 +101,98 @@ def _bundles(path: Path) -> Iterator[Path]:
 
 
 def verify_bundle(folder: Path) -> Finding:
-    """Check one bundle: checksums, place, task version, data, every score, the choice of weights."""
+    """Check one bundle, which may be a stranger's: checksums, place, task version, data, every score, the weights.
+
+    What it cannot check is what nobody can but by training again: that the named model, with the named
+    hyperparameters, gave these predictions, and what that cost.
+    """
     try:
-        run = read_run(folder)
-        for name in run.files:
-            read_file(folder, run, name)
-        strange = sorted({file.name for file in folder.iterdir()} - {"run.json", *run.files})
-        if strange:
-            raise CorruptBundleError(f"{folder}: {', '.join(strange)} is not a file of this bundle")
-        place = run.identity.folder.parts
-        if folder.resolve().parts[-len(place) :] != place:
-            raise CorruptBundleError(f"{folder}: it holds the run of {run.identity.folder}")
-        if run.identity.task not in task_names():
-            return Finding(folder, "unverified", f"task {run.identity.task} is not installed here")
-        task = get_task(run.identity.task)
-        absent = task.missing(run.identity.regime)
-        _check_data(folder, run, task, load=absent is None)
-        if absent is None:
-            _check_scores(folder, run, task)
-        else:
-            _check_scores_without_data(folder, run, task)
-        if run.kind in COMPETING:
-            _check_selection(folder, run, task)
-        if absent is not None:
-            return Finding(folder, "unverified", f"{run.identity.label}: the data to verify it are not here: {absent}")
+        message = _doubt(folder)
     except ReadheadError as error:
-        return Finding(folder, "failed", str(error))
-    return Finding(folder, "verified")
+        message = str(error) if str(folder) in str(error) else f"{folder}: {error}"
+        return Finding(folder, "failed", printable(message))
+    except Exception as error:  # a finding and no traceback, whatever is in it: many more may be waiting
+        return Finding(folder, "failed", printable(f"{folder}: cannot be checked: {type(error).__name__}: {error}"))
+    return Finding(folder, "unverified" if message else "verified", printable(message))
+
+
+def _doubt(folder: Path) -> str:
+    """Return why a bundle cannot be verified here, nothing if it is; a ``ReadheadError`` says what is wrong with it."""
+    run = read_run(folder)
+    for name in run.files:
+        read_file(folder, run, name)
+    strange = sorted({file.name for file in folder.iterdir()} - {"run.json", *run.files})
+    if strange:
+        raise CorruptBundleError(f"{folder}: {', '.join(strange)} is not a file of this bundle")
+    place = run.identity.folder.parts
+    if folder.resolve().parts[-len(place) :] != place:
+        raise CorruptBundleError(f"{folder}: it holds the run of {run.identity.folder}")
+    if run.reproductions and any((above / "submission.md").exists() for above in folder.resolve().parents):
+        raise CorruptBundleError(f"{folder}: a submission cannot say that it was reproduced; its receiver does")
+    if run.identity.task not in task_names():
+        return f"task {run.identity.task} is not installed here"
+    task = get_task(run.identity.task)
+    absent = task.missing(run.identity.regime)
+    _check_data(folder, run, task, load=absent is None)
+    _check_kind(folder, run, task)
+    if absent is None:
+        _check_scores(folder, run, task)
+        _check_examples(folder, run, task)
+    else:
+        _check_scores_without_data(folder, run, task)
+    if run.kind in COMPETING:
+        _check_selection(folder, run, task)
+        if absent is None:
+            _check_schedule(folder, run, task)
+    if absent is not None:
+        return f"{run.identity.label}: the data to verify it are not here: {absent}"
+    if run.kind == "trained" and run.identity.row not in {*recipe_paths(), *model_names()}:
+        return f"{run.identity.label}: it says that an installed package has this row; none has here"
+    return ""
+
+
+def _check_kind(folder: Path, run: Run, task: Task) -> None:
+    """Require what a run says of itself to fit its kind: who may bound the others, and what was trained."""
+    identity, installed = run.identity, recipe_paths()
+    trained = (identity.model, identity.model_version, identity.hyperparameters, identity.training, identity.examples)
+    untrained = not any((*trained, run.selection, run.cost))
+    reference = task.references().get(identity.row)
+    fits = {
+        "trained": reference is None,
+        "community": reference is None and identity.row not in installed,
+        "reference": untrained and reference is not None and (identity.budget, identity.seed) == (REFERENCE_BUDGET, 0),
+        "external": untrained
+        and reference is None
+        and identity.budget == EXTERNAL_BUDGET
+        and identity.row not in installed,
+    }
+    if not fits[run.kind]:
+        raise CorruptBundleError(f"{folder}: it is no run of kind {run.kind}: row, budget or settings are not of one")
+    if run.bound != (reference.bound if run.kind == "reference" and reference is not None else None):
+        raise CorruptBundleError(f"{folder}: bound {run.bound} is not what {task.name} says of {identity.row}")
+    expected = run.kind in COMPETING and identity.examples != task.budget(identity.budget, identity.regime)
+    if run.departs_from_budget != expected:
+        raise CorruptBundleError(
+            f"{folder}: departs_from_budget is {run.departs_from_budget}, but it has {identity.examples} examples"
+        )
+    if (run.reason is None) != (run.status == "completed") or (run.status == "diverged" and run.kind not in COMPETING):
+        raise CorruptBundleError(f"{folder}: status {run.status} of a {run.kind} run, and reason {run.reason}")
+    if not set(run.unsupported) <= set(task.regime(identity.regime).tests):
+        raise CorruptBundleError(f"{folder}: it is unsupported on what is no test of {task.name}:{identity.regime}")
+    recorded = {name: _VERSION.sub("", text) for name, text in run.signatures.items()}
+    if recorded != {m.name: _VERSION.sub("", m.signature) for m in task.metrics if m.signature}:
+        raise CorruptBundleError(f"{folder}: the signatures of its metrics are not those of {task.name}")
+
+
+def _check_examples(folder: Path, run: Run, task: Task) -> None:
+    """Require what a model shows of itself to be of the fixed examples, in the type that is stored."""
+    if "examples.npz" not in run.files:
+        return
+    places = {f"{split}/{row}" for split, row in task.explained(run.identity.regime)}
+    for place, arrays in read_arrays(folder, run, "examples.npz").items():
+        strange = [name for name, array in arrays.items() if array.dtype != np.float16]
+        if place not in places or strange:
+            raise CorruptBundleError(f"{folder}: {place} in examples.npz is not what a model shows of a fixed example")
 
 
 def _check_data(folder: Path, run: Run, task: Task, load: bool) -> None:
@@ -140,6 +219,8 @@ def _check_scores(folder: Path, run: Run, task: Task) -> None:
     if run.status != "completed":
         if run.scores:
             raise CorruptBundleError(f"{folder}: status {run.status}, but it has scores")
+        if read_arrays(folder, run):
+            raise CorruptBundleError(f"{folder}: status {run.status}, but it has predictions")
         return
     predictions = read_arrays(folder, run)
     tests = [split for split in task.regime(run.identity.regime).tests if split not in run.unsupported]
@@ -153,6 +234,9 @@ def _check_scores(folder: Path, run: Run, task: Task) -> None:
             task.family.check_stored(predictions[split], examples)
         except CorruptBundleError as error:
             raise CorruptBundleError(f"{folder}: {split}: {error}") from error
+        strange = sorted(set(predictions[split]) - set(task.family.arrays))
+        if strange:
+            raise CorruptBundleError(f"{folder}: {split}: {', '.join(strange)} is no array of a prediction")
         recomputed += score_split(task, split, predictions[split], examples)
     stored = {(score.split, score.size): score for score in run.scores}
     if set(stored) != {(score.split, score.size) for score in recomputed} or len(stored) != len(run.scores):
@@ -208,8 +292,31 @@ def _check_selection(folder: Path, run: Run, task: Task) -> None:
                 f"{folder}: {name} of the {run.selection.checkpoint} weights is {own}, but step {expected['step']} of "
                 f"its curve has {found}"
             )
-    if run.cost is not None and run.cost.examples != int(curve["examples"].iloc[-1]):
-        raise CorruptBundleError(f"{folder}: it was trained on {run.cost.examples} examples by its cost, not its curve")
+    cost = run.cost
+    if cost is None or cost.parameters < 0 or not (cost.flops is None or cost.flops >= 0):
+        raise CorruptBundleError(f"{folder}: a trained run needs its cost")
+    if cost.examples != int(curve["examples"].iloc[-1]) or cost.seconds != float(curve["seconds"].iloc[-1]):
+        raise CorruptBundleError(f"{folder}: examples or seconds of its cost are not those at the end of its curve")
+
+
+def _check_schedule(folder: Path, run: Run, task: Task) -> None:
+    """Require the curve to be of the training that the identity names: each validation once, on training data alone."""
+    identity, curve = run.identity, read_curve(folder, run)
+    training = validated(Training, identity.training, f"{folder}: training")
+    if identity.examples < 1:
+        raise CorruptBundleError(f"{folder}: it was trained on no examples")
+    try:
+        schedule = Schedule(task, identity.regime, training, identity.examples, identity.seed)
+    except ReadheadError as error:
+        raise CorruptBundleError(f"{folder}: {error}") from error
+    count = len(schedule.segments) if run.status == "completed" else min(len(curve), len(schedule.segments))
+    steps = np.cumsum([segment.stop - segment.start for segment in schedule.segments])[:count]
+    examples = [schedule.examples_after(segment + 1) for segment in range(count)]
+    if curve["step"].tolist() != steps.tolist() or curve["examples"].tolist() != examples:
+        raise CorruptBundleError(f"{folder}: its curve is not that of {identity.examples} examples in its recipe")
+    seconds = curve["seconds"].to_numpy()
+    if not np.isfinite(seconds).all() or (np.diff(seconds, prepend=0) < 0).any():
+        raise CorruptBundleError(f"{folder}: the seconds of its curve do not go on")
 
 
 def _finite(value: float) -> float | None:

@@ -89,6 +89,8 @@ class Family(ABC):
     Inputs: ClassVar[type]
     Targets: ClassVar[type]
     Prediction: ClassVar[type]
+    arrays: ClassVar[tuple[str, ...]]
+    """Names of the stored arrays of a split, all of them."""
     fill: ClassVar[Mapping[str, Any]] = {}
     """Padding value by field, where it is not 0."""
 

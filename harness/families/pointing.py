@@ -81,6 +81,7 @@ class Pointing(Family):
     Inputs = Inputs
     Targets = Targets
     Prediction = Prediction
+    arrays = ("indices",)
     fill: ClassVar[Mapping[str, Any]] = {"indices": STOP}
 
     def trim(self, examples: Examples) -> Examples:

@@ -74,6 +74,7 @@ class Scene(Family):
     Inputs = Inputs
     Targets = Targets
     Prediction = Prediction
+    arrays = ("answers",)
     fill: ClassVar[Mapping[str, Any]] = {"answer": BLANK}
 
     def trim(self, examples: Examples) -> Examples:

@@ -102,6 +102,7 @@ class Story(Family):
     Inputs = Inputs
     Targets = Targets
     Prediction = Prediction
+    arrays = ("answer", "rank", "unread")
     fill: ClassVar[Mapping[str, Any]] = {"support": NO_SUPPORT}
 
     def trim(self, examples: Examples) -> Examples:

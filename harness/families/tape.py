@@ -63,6 +63,7 @@ class Tape(Family):
     Inputs = Inputs
     Targets = Targets
     Prediction = Prediction
+    arrays = ("logits",)
 
     def trim(self, examples: Examples) -> Examples:
         """Cut every array at the longest tape of these examples."""

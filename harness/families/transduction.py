@@ -72,6 +72,7 @@ class Transduction(Family):
     Inputs = Inputs
     Targets = Targets
     Prediction = Prediction
+    arrays = ("tokens",)
 
     def trim(self, examples: Examples) -> Examples:
         """Cut source and target at the longest of these examples."""
@@ -113,6 +114,9 @@ class Transduction(Family):
         ):
             found = None if tokens is None else (tokens.dtype.name, tokens.shape)
             raise CorruptBundleError(f"tokens are {found}; expected ('uint8' or 'uint16', ({len(examples)}, T))")
+        ended = np.cumsum((tokens == EOS) | (tokens == PAD), axis=1) - (tokens == EOS) > 0
+        if tokens[ended].any():
+            raise CorruptBundleError("tokens go on after an EOS or a padding")
 
 
 def canonical_tokens(tokens: np.ndarray, limit: np.ndarray, vocabulary: int) -> np.ndarray:

@@ -13,8 +13,8 @@ from harness.errors import UserError
 from harness.plan import make_plan
 from harness.recipe import get_recipe
 from harness.results import find_bundles, read_arrays, read_curve, read_run
+from harness.schedule import Schedule
 from harness.sweep import run_all
-from harness.training import Schedule
 
 MODEL = """
 import torch, pytorch_lightning as pl

@@ -34,7 +34,7 @@ def fresh(monkeypatch):
 @pytest.fixture
 def no_figures(monkeypatch):
     """For what is in the tables alone."""
-    monkeypatch.setattr("harness.leaderboard.figures", lambda *_: [])
+    monkeypatch.setattr("harness.leaderboard.figures", lambda *_: {})
 
 
 @pytest.fixture

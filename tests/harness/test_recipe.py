@@ -358,7 +358,7 @@ def test_rows_are_found_by_name_and_by_glob(installed):
     assert [r.row for r in match_recipes("tape-*")] == ["tape-lstm", "tape-ntm"]
     assert [r.row for r in match_recipes("tape-ntm")] == ["tape-ntm"]
     assert not get_recipe("luong").community
-    assert get_recipe(str(installed["luong"])).community  # by its path it is anybody's
+    assert get_recipe(str(installed["luong"])) == get_recipe("luong")
 
 
 @pytest.mark.parametrize(
@@ -391,3 +391,21 @@ def test_every_installed_recipe_is_valid_on_every_task():
         recipe = get_recipe(name)
         for task in ("seq2seq/copy", "ntm/copy"):
             recipe.resolve(get_task(task))
+
+
+def test_a_file_may_not_take_the_name_of_an_installed_row(tmp_path, monkeypatch):
+    """Its runs would lie in the folders of the installed row."""
+    monkeypatch.chdir(tmp_path)
+    Path("lstm.yaml").write_text("model: lstm\n")
+    get_recipe.cache_clear()
+    with pytest.raises(UserError, match=r"recipe lstm\.yaml: 'lstm' is a row of an installed package; rename the file"):
+        get_recipe("lstm.yaml")
+    installed = get_recipe(str(recipes.recipe_paths()["lstm"]))
+    assert (installed.row, installed.community) == ("lstm", False)
+
+
+@pytest.mark.parametrize("name", [".hidden", "a$b", "a|b", "<b>"])
+def test_a_rows_name_is_a_plain_folder_name(tmp_path, name):
+    (tmp_path / f"{name}.yaml").write_text("model: lstm\n")
+    with pytest.raises(UserError, match=r"row = .* is not valid"):
+        get_recipe(str(tmp_path / f"{name}.yaml"))

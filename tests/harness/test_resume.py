@@ -1,6 +1,7 @@
 """A run killed with ``kill -9`` at any moment goes on, by the same command, to identical predictions."""
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.results import find_bundles, read_arrays, read_run
+from harness.results import find_bundles, read_arrays, read_curve, read_run
 
 MODEL = '''
 import time
@@ -63,8 +64,14 @@ def predictions(folder: Path) -> dict[str, bytes]:
     return {split: arrays["logits"].tobytes() for split, arrays in read_arrays(bundle, run).items()}
 
 
-def kill_when(folder: Path, moment: Callable[[str], bool]) -> None:
-    """Start the run and kill it with SIGKILL as soon as a line of its output satisfies ``moment``."""
+def curve(folder: Path) -> list[list[float]]:
+    """Return the training curve, a list a line, without the seconds that it took."""
+    (bundle,) = find_bundles(folder / "results")
+    return read_curve(bundle, read_run(bundle)).drop(columns="seconds").to_numpy().tolist()
+
+
+def kill_when(folder: Path, moment: Callable[[str], bool], delay: float = 0.0) -> None:
+    """Start the run and kill it with SIGKILL ``delay`` seconds after a line of its output satisfies ``moment``."""
     process = subprocess.Popen(
         command(folder), cwd=folder, env=environment(folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -72,16 +79,17 @@ def kill_when(folder: Path, moment: Callable[[str], bool]) -> None:
     for line in process.stdout:
         if moment(line):
             break
+    time.sleep(delay)
     process.send_signal(signal.SIGKILL)
     assert process.wait(timeout=30) == -signal.SIGKILL, "the run ended before it could be killed"
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory) -> dict[str, bytes]:
+def uninterrupted(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("whole")
     (folder / "slow.py").write_text(MODEL)
     finish(folder)
-    return predictions(folder)
+    return folder
 
 
 @pytest.mark.parametrize("share", ["6%", "50%", "100%"], ids=["first segment", "middle", "while the tests are scored"])
@@ -93,7 +101,23 @@ def test_kill_9_and_the_same_command_again(tmp_path, uninterrupted, share):
     if share != "100%":
         assert " 100%  " in again
     assert f" {share}  " not in again, "it began again instead of going on"
-    assert predictions(tmp_path) == uninterrupted
+    assert predictions(tmp_path) == predictions(uninterrupted)
+
+
+@pytest.mark.timeout(600)
+def test_kill_9_at_five_random_moments_of_one_run(tmp_path, uninterrupted):
+    (tmp_path / "slow.py").write_text(MODEL)
+    rng = random.Random(8)
+    for _ in range(5):
+        lines = iter(range(rng.choice([0, 1, 1, 2])))  # of this process, then part of a segment, or of saving one
+        kill_when(tmp_path, lambda line, lines=lines: next(lines, None) is None, rng.uniform(0, 0.06))
+        assert list(find_bundles(tmp_path / "results")) == []
+    finish(tmp_path)
+    assert predictions(tmp_path) == predictions(uninterrupted)
+    found = curve(tmp_path)
+    assert found == curve(uninterrupted)
+    steps = [line[0] for line in found]
+    assert steps == list(range(int(steps[0]), int(steps[-1]) + 1, int(steps[0])))
 
 
 def test_ctrl_c_exits_with_130_and_goes_on(tmp_path, uninterrupted):
@@ -119,4 +143,4 @@ def test_ctrl_c_exits_with_130_and_goes_on(tmp_path, uninterrupted):
     assert not list(tmp_path.rglob("run.json"))
     assert not list(tmp_path.rglob(".tmp-*"))
     finish(tmp_path)
-    assert predictions(tmp_path) == uninterrupted
+    assert predictions(tmp_path) == predictions(uninterrupted)

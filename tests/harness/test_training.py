@@ -18,7 +18,8 @@ from harness.recipe import Phase, Training
 from harness.records import Run
 from harness.registry import get_task
 from harness.results import read_arrays, read_curve
-from harness.training import Schedule, derive_seed
+from harness.schedule import Schedule
+from harness.training import derive_seed
 
 MODELS = Path(__file__).parent / "test_training.py"
 

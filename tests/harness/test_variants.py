@@ -11,9 +11,9 @@ from harness.families.base import Examples
 from harness.families.transduction import EOS, TRANSDUCTION, Spec
 from harness.metrics.transduction import SEQUENCE_METRICS
 from harness.recipe import Phase, Training
+from harness.schedule import Schedule
 from harness.splits import AnySplit, Split, TrainingBatches, Variant, fingerprint, load_split
 from harness.task import Regime, Task
-from harness.training import Schedule
 
 
 class Shifted(Task):

@@ -35,7 +35,7 @@ def trained(task_name: str, results: Path, values: list[float], status: str = "c
     best = int(np.nanargmax(values) if task.headline.direction == "max" else np.nanargmin(values))
     rows = [(step, 16 * step, step / 4, 1 / step, value) for step, value in zip(steps, values, strict=True)]
     run = Run(
-        kind="trained",
+        kind="community",
         status=status,
         reason=None if status == "completed" else "training loss became nan",
         identity=Identity(
@@ -47,12 +47,14 @@ def trained(task_name: str, results: Path, values: list[float], status: str = "c
             model="some.module:Model",
             model_version=1,
             hyperparameters={"width": 8},
-            training={"batch_size": 16},
+            training={"batch_size": 16, "validations": 4},
             budget="smoke",
-            examples=task.budget("smoke"),
+            examples=640,
             seed=0,
         ),
         title="copy cat",
+        departs_from_budget=True,
+        signatures={metric.name: metric.signature for metric in task.metrics if metric.signature},
         scores=[s for split in tests for s in score_split(task, split, stored[split], task.load(split))]
         if status == "completed"
         else [],
@@ -69,7 +71,7 @@ def trained(task_name: str, results: Path, values: list[float], status: str = "c
             dirty=None,
             source_hash="",
             harness_version="0",
-            libraries={},
+            libraries={"numpy": "2"},
             python="3.11",
             cpu="a cpu",
             threads=1,
@@ -77,7 +79,8 @@ def trained(task_name: str, results: Path, values: list[float], status: str = "c
         ),
     )
     curve = pd.DataFrame(rows, columns=list(CURVE_COLUMNS)).round(9)
-    explained = {"test/0/attention": np.zeros((2, 3), np.float16)}
+    split, row = task.explained("default")[0]
+    explained = {f"{split}/{row}/attention": np.zeros((2, 3), np.float16)}
     return write_bundle(results, run, stored if status == "completed" else {}, curve, explained)
 
 
@@ -277,7 +280,7 @@ def test_every_edited_score_is_found_though_it_was_sealed_again(copy_of):
         (lambda run: run["scores"][0]["values"].pop("bits"), "bits on test is None"),
         (lambda run: run["scores"][0]["values"].update(luck=1.0), "test has metrics that ntm/copy has not"),
         (lambda run: run.update(scores=[]), "not those of its splits and sizes"),
-        (lambda run: run.update(status="diverged"), "status diverged, but it has scores"),
+        (lambda run: run.update(status="diverged", reason="it did"), "status diverged, but it has scores"),
     ],
 )
 def test_scores_are_those_of_the_splits_and_sizes(bundle, change, message):
