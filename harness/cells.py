@@ -51,7 +51,8 @@ DTYPES = {
 
 ``n_seeds`` have a value, ``n_failed`` have none. ``status``: ``ok``; ``stale`` (code or recipe moved on); ``diverged``
 (no seed finished); ``undefined`` (the metric has no value); ``unsupported`` (the model declined the split); ``missing``
-(not run); ``unverified`` (the task is not installed in the version that was scored); ``published`` (no run here).
+(not run); ``superseded`` (scored on an older version of the task); ``unverified`` (the task as it was scored is not
+installed); ``published`` (no run here).
 """
 
 COMPETING = ("trained", "community")
@@ -212,7 +213,8 @@ def _doubtful(group: Group) -> Cell:
     """Return the one cell of runs whose numbers cannot be set beside today's task."""
     identity = group.first.identity
     suite, version = identity.task.split("/")[0], identity.task_version
-    placed = {"suite": suite, "task": identity.task, "version": version, "status": "unverified", "reason": group.doubt}
+    status = "superseded" if group.superseded else "unverified"
+    placed = {"suite": suite, "task": identity.task, "version": version, "status": status, "reason": group.doubt}
     return make_cell(None, None, **_common(group), **placed)
 
 

@@ -1,17 +1,20 @@
 """The stored runs as the board sees them: the seeds of a row side by side, with what makes each of them doubtful."""
 
-from collections.abc import Sequence
+import io
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from harness.errors import UserError
+from harness.families.base import Stored
+from harness.metrics import Metric
 from harness.records import SELF_REPORTED, Run, canonical_json
 from harness.registry import get_task
-from harness.results import find_bundles, read_run, runs_folder
+from harness.results import find_bundles, read_curve, read_file, read_run, runs_folder
 from harness.task import Task
 
 TEXT, WHOLE, REAL = "str", "Int64", "float64"
@@ -93,11 +96,20 @@ class Group:
         return any(member.run.origin == SELF_REPORTED for member in self.members)
 
     @property
+    def superseded(self) -> bool:
+        """Whether the task has moved on since: its installed version is a later one."""
+        return self.installed is not None and self.first.identity.task_version < self.installed.version
+
+    @property
     def doubt(self) -> str | None:
         """Why the stored numbers cannot be set beside an installed task at all; None if they can."""
         identity = self.first.identity
         if self.installed is None:
             return f"task {identity.task} is not installed"
+        if self.superseded:
+            steps = range(identity.task_version + 1, self.installed.version + 1)
+            told = [f"version {n}: {self.installed.changes[n]}" for n in steps if n in self.installed.changes]
+            return "; ".join([f"version {identity.task_version}, installed is {self.installed.version}", *told])
         if identity.task_version != self.installed.version:
             return f"scored on version {identity.task_version} of the task; installed is {self.installed.version}"
         if identity.regime not in self.installed.regimes:
@@ -114,6 +126,40 @@ class Group:
         """The training error of each seed, ``(seeds,)``; NaN where there is none."""
         losses = [m.run.selection.training_loss if m.run.selection else None for m in self.members]
         return np.array([np.nan if loss is None else loss for loss in losses])
+
+    @cached_property
+    def statistics(self) -> Mapping[int, np.ndarray]:
+        """The headline's statistics ``(n,k)`` on the first test by seed; a seed that diverged has none. Read once."""
+        assert self.task is not None
+        test = self.task.regime(self.first.identity.regime).tests[0]
+        finished = [member for member in self.members if member.run.status == "completed"]
+        return {
+            member.run.identity.seed: seed_statistics(member, self.task, test, self.task.headline)
+            for member in finished
+        }
+
+    @cached_property
+    def curves(self) -> Mapping[int, pd.DataFrame]:
+        """The training curve of every seed that has one, by seed; columns as ``CURVE_COLUMNS``. Read once."""
+        kept = [member for member in self.members if "curve.csv" in member.run.files]
+        return {member.run.identity.seed: read_curve(member.folder, member.run) for member in kept}
+
+
+def seed_statistics(member: Member, task: Task, split: str, metric: Metric) -> np.ndarray:
+    """Return a metric's statistics ``(n,k)`` of one run on a test; the task's data are loaded only where needed."""
+    stored = stored_split(member, split)
+    if metric.from_stored and task.missing(member.run.identity.regime):
+        return metric.statistics(stored, None)
+    examples = task.load(split)
+    task.family.check_stored(stored, examples)
+    return metric.statistics(stored, examples)
+
+
+def stored_split(member: Member, split: str) -> Stored:
+    """Return one split's arrays of ``predictions.npz``; the others are not decompressed."""
+    with np.load(io.BytesIO(read_file(member.folder, member.run, "predictions.npz")), allow_pickle=False) as archive:
+        prefix = f"{split}/"
+        return {name[len(prefix) :]: archive[name] for name in archive.files if name.startswith(prefix)}
 
 
 @lru_cache

@@ -9,16 +9,19 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from harness.cells import collect, records
+from harness.efficiency import PASSES, costs_table
 from harness.errors import UserError
 from harness.files import write_whole
 from harness.findings import Finding, find
 from harness.groups import installed_task
+from harness.overview import suite_score, superseded, tuned
 from harness.plots import FIGURES, STUDY, figures, kinds, plotting_versions, study_figure
 from harness.published import KINDS
 from harness.ranking import MEAN_RULE, TAPE_RULE, ranks_table
 from harness.sections import SectionWriter, elsewhere
 from harness.standings import Board, doubts, load_board
 from harness.studies import read_studies
+from harness.suites import SuiteTable, suite_tables, suites_table
 from harness.tables import csv_bytes
 
 TABLES, PLOTS, VERSIONS = "tables", "plots", "versions.json"
@@ -71,19 +74,24 @@ def _files(content: Board, results: Path, board: Path) -> dict[Path, bytes]:
     """Return what lies in every file of a board: tables, the Markdown, plots."""
     ranks = ranks_table({contest.key: (contest.task, rows) for contest, rows in content.contests.items()})
     findings = [finding for study in read_studies() if (finding := find(study, content)) is not None]
+    suites = suite_tables(content)
     drawn = [figures(content, contest) for contest in content.contests]
     drawn += [study_figure(content, found.study) for found in findings if found.study.drawn]
     return {
         results / TABLES / "scores.csv": csv_bytes(content.scores),
         results / TABLES / "runs.csv": csv_bytes(content.runs),
         results / TABLES / "ranks.csv": csv_bytes(ranks),
+        results / TABLES / "suites.csv": csv_bytes(suites_table(suites)),
+        results / TABLES / "costs.csv": csv_bytes(costs_table(content)),
         results / PLOTS / VERSIONS: (json.dumps(plotting_versions(), indent=1) + "\n").encode(),
-        board: render(content, findings, results, board).encode(),
+        board: render(content, suites, findings, results, board).encode(),
         **{results / PLOTS / name: data for files in drawn for name, data in files.items()},
     }
 
 
-def render(content: Board, findings: Sequence[Finding], results: Path, board: Path) -> str:
+def render(
+    content: Board, scored: Sequence[SuiteTable], findings: Sequence[Finding], results: Path, board: Path
+) -> str:
     """Return the Markdown of a board that lies at ``board``; its links lead to files below ``results``."""
     environment = Environment(
         loader=PackageLoader("harness"), undefined=StrictUndefined, trim_blocks=True, keep_trailing_newline=True
@@ -94,17 +102,23 @@ def render(content: Board, findings: Sequence[Finding], results: Path, board: Pa
 
     return environment.get_template("leaderboard.md.j2").render(
         mean_rule=MEAN_RULE,
+        passes=PASSES,
         tape_rule=TAPE_RULE,
         kinds=KINDS,
         tables=link(TABLES),
         suites=[
-            shown for suite in sorted(set(content.scores["suite"])) if (shown := _suite(content, findings, suite, link))
+            shown
+            for suite in sorted(set(content.scores["suite"]))
+            if (shown := _suite(content, scored, findings, suite, link))
         ],
+        superseded=superseded(content),
         unshown=list(doubts(content)),
     )
 
 
-def _suite(content: Board, findings: Sequence[Finding], suite: str, link: Callable[..., str]) -> dict[str, Any]:
+def _suite(
+    content: Board, scored: Sequence[SuiteTable], findings: Sequence[Finding], suite: str, link: Callable[..., str]
+) -> dict[str, Any]:
     """Return what the template shows of one suite, empty if it has nothing to show."""
     tables = []
     for contest in content.contests:
@@ -130,7 +144,14 @@ def _suite(content: Board, findings: Sequence[Finding], suite: str, link: Callab
     foreign = [cell for cell in records(other) if installed_task(cell.task) is None]
     if not tables and not foreign:
         return {}
-    return {"name": suite, "tables": tables, "studies": studies, "elsewhere": elsewhere(foreign) if foreign else ""}
+    return {
+        "name": suite,
+        "scores": [suite_score(content, found) for found in scored if found.suite == suite],
+        "tables": tables,
+        "studies": studies,
+        "tuned": tuned(content, suite),
+        "elsewhere": elsewhere(foreign) if foreign else "",
+    }
 
 
 __all__ = ["check_board", "collect", "render", "write_board"]

@@ -1,18 +1,13 @@
 """Who leads a table, and who cannot be told from the leader."""
 
-import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from harness.families.base import Stored
-from harness.groups import Group, Member
-from harness.metrics import Metric
-from harness.results import read_file
+from harness.groups import Group
 from harness.statistics import Centre, Comparison, Resampled, difference, resample
 from harness.task import Task
 
@@ -58,31 +53,40 @@ def rank_rows(cells: Sequence[Any], task: Task, groups: Mapping[str, Group], *, 
     rank; and the bootstrap interval of the difference includes 0. ``claims`` ranks self-reported rows with the others.
     """
     named = sorted(cells, key=lambda cell: cell.row)
-    ordered = sorted((cell for cell in named if not math.isnan(cell.mean)), key=lambda cell: _order(cell, task))
+    ordered = sorted((cell for cell in named if not math.isnan(cell.mean)), key=lambda cell: order(cell, task))
     claimed = [cell for cell in ordered if not claims and cell.row in groups and groups[cell.row].self_reported]
     scored = [cell for cell in ordered if cell not in claimed]
     scoreless = [Ranked(cell.row, None) for cell in named if math.isnan(cell.mean)]
     if not scored:
         return [Ranked(cell.row, None) for cell in claimed] + scoreless
-    leader = scored[0]
-    compared = _compare(leader.row, [cell.row for cell in (*scored[1:], *claimed)], task, groups)
+    compared = _compare(scored[0].row, [cell.row for cell in (*scored[1:], *claimed)], task, groups)
     rest = [Ranked(cell.row, None, comparison=compared.get(cell.row)) for cell in claimed] + scoreless
+    return placed({cell.row: order(cell, task) for cell in scored}, compared) + rest
 
-    def tied(cell: Any) -> bool:
-        comparison = compared.get(cell.row)
-        alike = _order(cell, task)[:-1] == _order(leader, task)[:-1]
-        return cell is leader or (alike and comparison is not None and not comparison.separated)
 
-    scored.sort(key=lambda cell: not tied(cell))  # stable: within and behind the leader's rank the order stays
+def placed(keys: Mapping[str, tuple[float, ...]], compared: Mapping[str, Comparison]) -> list[Ranked]:
+    """Return the places of rows with a score, best first.
+
+    ``keys`` are their sort keys in ascending order, the last part of each the score itself; ``compared`` holds the
+    differences to the leader. A row shares the leader's rank if the rest of its key is the leader's and the interval of
+    the difference includes 0.
+    """
+    leader = next(iter(keys))
+
+    def tied(row: str) -> bool:
+        alike = keys[row][:-1] == keys[leader][:-1]
+        return row == leader or (alike and row in compared and not compared[row].separated)
+
+    rows = sorted(keys, key=lambda row: not tied(row))  # stable: within and behind the leader's rank the order stays
     ranked: list[Ranked] = []
-    for place, cell in enumerate(scored, start=1):
-        equal = place > 1 and _order(cell, task) == _order(scored[place - 2], task)
-        rank = 1 if tied(cell) else ranked[-1].rank if equal else place
-        ranked.append(Ranked(cell.row, rank, tied(cell) and cell is not leader, compared.get(cell.row)))
-    return ranked + rest
+    for place, row in enumerate(rows, start=1):
+        equal = place > 1 and keys[row] == keys[rows[place - 2]]
+        rank = 1 if tied(row) else ranked[-1].rank if equal else place
+        ranked.append(Ranked(row, rank, tied(row) and row != leader, compared.get(row)))
+    return ranked
 
 
-def _order(cell: Any, task: Task) -> tuple[float, ...]:
+def order(cell: Any, task: Task) -> tuple[float, ...]:
     """Return the sort key of a scored row, smaller is better; the last part is the score itself."""
     sign = -1 if task.headline.direction == "max" else 1
     failed = float(cell.n_failed > 0)
@@ -109,26 +113,7 @@ def paired(a: Group, b: Group, task: Task) -> Comparison:
 
 def _resampled(group: Group, task: Task, centre: Centre) -> Resampled:
     """Resample a row on the first test; a seed without predictions (diverged) is not in it."""
-    test = task.regime(group.first.identity.regime).tests[0]
-    finished = [member for member in group.members if member.run.status == "completed"]
-    return resample([seed_statistics(member, task, test, task.headline) for member in finished], task.headline, centre)
-
-
-def seed_statistics(member: Member, task: Task, split: str, metric: Metric) -> np.ndarray:
-    """Return a metric's statistics ``(n,k)`` of one run on a test; the task's data are loaded only where needed."""
-    stored = stored_split(member, split)
-    if metric.from_stored and task.missing(member.run.identity.regime):
-        return metric.statistics(stored, None)
-    examples = task.load(split)
-    task.family.check_stored(stored, examples)
-    return metric.statistics(stored, examples)
-
-
-def stored_split(member: Member, split: str) -> Stored:
-    """Return one split's arrays of ``predictions.npz``; the others are not decompressed."""
-    with np.load(io.BytesIO(read_file(member.folder, member.run, "predictions.npz")), allow_pickle=False) as archive:
-        prefix = f"{split}/"
-        return {name[len(prefix) :]: archive[name] for name in archive.files if name.startswith(prefix)}
+    return resample(list(group.statistics.values()), task.headline, centre)
 
 
 def ranks_table(contests: Mapping[tuple[str, str, str], tuple[Task, Sequence[Ranked]]]) -> pd.DataFrame:

@@ -14,11 +14,11 @@ import pandas as pd
 from harness.cells import COMPETING, records
 from harness.errors import ReadheadError, UserError, unknown
 from harness.execution import PlannedRun
-from harness.groups import Group, Member, read_groups
+from harness.groups import Group, Member, read_groups, seed_statistics
 from harness.metrics import Metric
 from harness.model import get_model
 from harness.published import KEY
-from harness.ranking import centre_of, seed_statistics
+from harness.ranking import centre_of
 from harness.recipe import Recipe, Training
 from harness.records import Identity, Reproduction
 from harness.results import add_reproduction

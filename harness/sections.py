@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from harness.cells import size_range, split_size
+from harness.efficiency import Efficiency, at_most, efficiencies
 from harness.markdown import DASH, Notes, code, escape, interval, number, table
 from harness.metrics import Metric
 from harness.ranking import Ranked, ranks_by_solved_rate
@@ -46,6 +47,7 @@ class Section:
     about: str
     scores: str
     costs: str
+    equal: list[str]
     notes: list[str]
 
 
@@ -80,11 +82,12 @@ class SectionWriter:
         self.notes = Notes()
         self.lines = lines(board, contest)
         self.ladder = ladder(contest.task, contest.regime)
+        self.efficiencies = efficiencies(board, contest)
 
     def section(self) -> Section:
         """Return the whole section."""
         scores, costs = self.scores(), self.costs()
-        return Section(self.title(), self.about(), scores, costs, self.notes.lines())
+        return Section(self.title(), self.about(), scores, costs, self.equal(), self.notes.lines())
 
     def title(self) -> str:
         """Return task, regime (where there are several) and budget."""
@@ -188,17 +191,46 @@ class SectionWriter:
                 yield f"{what}{number(cell.published, cell.unit)}{where}{self.notes.mark(cell.published_source)}"
 
     def costs(self) -> str:
-        """Return the table of costs."""
-        header = ["row", "parameters", "examples", "seconds a run", "FLOPs an example", "weights scored"]
-        body = [self.cost_line(line) for line in self.lines if line.ranked is not None and len(self.runs(line))]
-        return table(header, body, range(1, len(header) - 1))
+        """Return the table of costs; bold on the front of score and cost."""
+        header = ["row", "parameters", "FLOPs an example", "training FLOPs", "examples", *self.needed()]
+        body = [self.cost_line(found) for found in self.efficiencies]
+        return table([*header, "seconds a run", "weights scored"], body, range(1, len(header) + 1))
 
-    def cost_line(self, line: Line) -> list[str]:
-        """Return one row of the table of costs; means over the seeds."""
-        runs = self.runs(line)
-        units = {"parameters": "count", "examples": "count", "seconds": "s", "flops": "FLOPs"}
-        means = [number(float(runs[name].astype(float).mean()), unit) for name, unit in units.items()]
-        return [code(line.row), *means, "/".join(sorted(set(runs["checkpoint"]) - {""})) or DASH]
+    def needed(self) -> list[str]:
+        """Return the heading of the examples to the task's threshold, none where it has no threshold."""
+        if self.task.threshold is None:
+            return []
+        unit = "" if self.task.headline.unit == "share" else f" {self.task.headline.unit}"
+        return [f"examples to {'≥' if self.task.headline.direction == 'max' else '≤'} {self.task.threshold:g}{unit}"]
+
+    def cost_line(self, found: Efficiency) -> list[str]:
+        """Return one row of the table of costs: means over the seeds, the median of the examples to the threshold."""
+        parameters, training = number(found.parameters, "count"), number(found.training_flops, "FLOPs")
+        shown = [code(found.row), _bold(parameters, found.parameters_front), number(found.flops, "FLOPs")]
+        shown += [_bold(training, found.flops_front), number(found.examples, "count")]
+        if self.needed():
+            reached = found.seeds > 0 and math.isfinite(found.examples_to)
+            count = f" ({found.reached}/{found.seeds})" if found.reached < found.seeds else ""
+            shown.append((number(found.examples_to, "count") if reached else DASH) + count)
+        checkpoints = set(self.board.runs_of(*self.contest.key, found.row)["checkpoint"]) - {""}
+        return [*shown, number(found.seconds, "s"), "/".join(sorted(checkpoints)) or DASH]
+
+    def equal(self) -> list[str]:
+        """Return the best row at every number of parameters and of training FLOPs, a line each; none for one row."""
+        return [
+            f"Best with at most so many {what}: "
+            + "; ".join(
+                f"{number(cost, unit)} {code(one.row)} {number(one.score, self.task.headline.unit)}"
+                for cost, one in rows
+            )
+            + "."
+            for name, what, unit in (("parameters", "parameters", "count"), ("flops", "training FLOPs", "FLOPs"))
+            if (rows := at_most(self.efficiencies, name))
+        ]
+
+
+def _bold(text: str, strong: bool) -> str:
+    return f"**{text}**" if strong else text
 
 
 def _rung(split: str) -> str:

@@ -47,16 +47,26 @@ class Contest:
 
 @dataclass(frozen=True)
 class Board:
-    """``scores`` and ``runs`` as in their files; ``groups`` by key: runs whose numbers stand beside today's task."""
+    """``scores`` and ``runs`` as in their files; ``groups`` by key: runs whose numbers stand beside today's task.
+
+    ``superseded`` are runs that were scored on an older version of their task.
+    """
 
     scores: pd.DataFrame
     runs: pd.DataFrame
     groups: Mapping[tuple[str, ...], Group]
+    superseded: Sequence[Group] = ()
 
     @cached_property
     def cells(self) -> Mapping[tuple[str, ...], Any]:
         """The cells of splits as a whole, by task, regime, budget, row, split and metric."""
         return whole_cells(self.scores)
+
+    @cached_property
+    def aside(self) -> Mapping[tuple[str, ...], Any]:
+        """The lines of rows that stand beside no installed task, by task, regime, budget and row."""
+        lines = records(self.scores[self.scores["metric"] == ""])
+        return {(line.task, line.regime, line.budget, line.row): line for line in lines}
 
     @cached_property
     def contests(self) -> Mapping[Contest, Sequence[Ranked]]:
@@ -108,11 +118,12 @@ def load_board(results: Path, published: Sequence[Path] | None = None) -> Board:
     """
     groups = read_groups(results)
     scores, runs = with_shipped(cells_table(groups, read_published(published)), runs_table(groups))
-    return Board(scores, runs, {group.key: group for group in groups if group.task is not None})
+    current: dict[tuple[str, ...], Group] = {group.key: group for group in groups if group.task is not None}
+    return Board(scores, runs, current, [group for group in groups if group.superseded])
 
 
 def doubts(board: Board) -> Iterator[str]:
-    """Yield one line for every row that is in ``scores.csv`` but on no table."""
-    unverified = board.scores[board.scores["status"] == "unverified"]
-    for cell in records(unverified):
-        yield f"{cell.row} on {cell.task}:{cell.regime}, {cell.budget}: {cell.reason}"
+    """Yield one line for every row whose task, as it was scored, is not installed."""
+    for cell in board.aside.values():
+        if cell.status == "unverified":
+            yield f"{cell.row} on {cell.task}:{cell.regime}, {cell.budget}: {cell.reason}"

@@ -162,9 +162,13 @@ def best_seed(training_loss: np.ndarray) -> int:
 
 
 @lru_cache(maxsize=4)
-def example_counts(examples: int, resamples: int = RESAMPLES) -> np.ndarray:
-    """Return how often each bootstrap resample holds each example, ``(resamples, examples) float64``."""
-    drawn = _generator(f"examples|{examples}|{resamples}").randint(0, examples, size=(resamples, examples))
+def example_counts(examples: int, resamples: int = RESAMPLES, of: str = "") -> np.ndarray:
+    """Return how often each bootstrap resample holds each example, ``(resamples, examples) float64``.
+
+    ``of`` names the examples where several sets of them are resampled together: each is drawn by itself.
+    """
+    rng = _generator("|".join(["examples", f"{examples}", f"{resamples}", *([of] if of else [])]))
+    drawn = rng.randint(0, examples, size=(resamples, examples))
     flat = drawn + np.arange(resamples)[:, None] * examples
     counts = np.bincount(flat.ravel(), minlength=resamples * examples).reshape(resamples, examples)
     counts = counts.astype(np.float64)
@@ -200,23 +204,34 @@ def resample(
     """
     if not statistics:
         raise ValueError("a row without a completed seed cannot be resampled")
-    values, own = _by_seed(statistics, metric)
+    values, own = by_seed(statistics, metric)
     identity = hashlib.sha256(np.stack(statistics).tobytes())
     if minus is not None:
-        other_values, other = _by_seed(minus, metric)
+        other_values, other = by_seed(minus, metric)
         values, own = values - other_values, own - other
         identity.update(np.stack(minus).tobytes())
-    drawn = _generator(identity.hexdigest()).randint(0, len(statistics), size=values.shape)
+    return over_seeds(values, own, identity.hexdigest(), centre)
+
+
+def over_seeds(values: np.ndarray, own: np.ndarray, identity: str, centre: Centre = "mean") -> Resampled:
+    """Resample the seeds of ``values (resamples, seeds)``, scores on resampled examples; ``own (seeds,)`` are on all.
+
+    ``identity`` names the row by what it was scored from, and so the seeds that are drawn.
+    """
+    drawn = _generator(identity).randint(0, len(own), size=values.shape)
     centred = np.mean if centre == "mean" else np.median
     return Resampled(float(centred(own)), centred(np.take_along_axis(values, drawn, axis=1), axis=1))
 
 
-def _by_seed(statistics: Sequence[np.ndarray], metric: Metric) -> tuple[np.ndarray, np.ndarray]:
-    """Return each seed's score in every resample of the examples ``(resamples, seeds)``, and on all ``(seeds,)``."""
+def by_seed(statistics: Sequence[np.ndarray], metric: Metric, of: str = "") -> tuple[np.ndarray, np.ndarray]:
+    """Return each seed's score in every resample of the examples ``(resamples, seeds)``, and on all ``(seeds,)``.
+
+    ``of`` names the examples, as for ``example_counts``.
+    """
     stacked = np.stack(statistics)  # (seeds, n, k)
     seeds, examples, width = stacked.shape
     columns = stacked.transpose(1, 0, 2).reshape(examples, seeds * width)
-    sums = (example_counts(examples) @ columns).reshape(RESAMPLES, seeds, width)
+    sums = (example_counts(examples, of=of) @ columns).reshape(RESAMPLES, seeds, width)
     return metric.value(sums), np.array([metric.score(one) for one in statistics])
 
 

@@ -13,9 +13,8 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from harness.errors import unknown
-from harness.groups import Group, installed_task
+from harness.groups import Group, installed_task, seed_statistics
 from harness.metrics import Metric
-from harness.ranking import seed_statistics
 from harness.recipe import Strict, read_mapping, recipe_paths, validated
 from harness.registry import study_files, task_names
 from harness.standings import Board, Contest

@@ -89,6 +89,16 @@ class Task(ABC):
     """By regime, the budgets that are not those of ``budgets``."""
     size_name: ClassVar[str]
 
+    changes: ClassVar[Mapping[int, str]] = {}
+    """What each version after the first changed."""
+
+    floor: ClassVar[str] = "random"
+    ceiling: ClassVar[str] = "oracle"
+    """The references that count as 0 and as 1 in the score of the suite."""
+
+    learnt: ClassVar[float | None] = None
+    """From which headline on validation the task counts as learnt, where the headline has no ``solved``."""
+
     sampled: ClassVar[tuple[str, ...] | None] = None
     """The regimes that ``readhead check`` tries: all where None; none where other tasks of the suite stand for this."""
 
@@ -183,6 +193,11 @@ class Task(ABC):
     def headline(self) -> Metric:
         """The metric that ranks, selects and stops."""
         return self.metrics[0]
+
+    @property
+    def threshold(self) -> float | None:
+        """The headline to which the examples are counted that a row needs; None where the task names none."""
+        return self.learnt if self.headline.solved is None else self.headline.solved
 
     def metric(self, name: str) -> Metric:
         """Return a metric by name; a ``UserError`` lists the valid ones."""

@@ -11,15 +11,16 @@ from harness.groups import Group
 from harness.markdown import number
 from harness.plots.style import label, legend, mark_undefined, panels, score_axis, style_of, thin_lines
 from harness.ranking import centre_of
-from harness.results import read_curve
 from harness.standings import Board, Contest
 from harness.statistics import Centre
 
 
 def curves(group: Group) -> list[np.ndarray]:
     """Return examples and validation score ``(2, points)`` of every seed that has a curve, NaN where undefined."""
-    tables = [read_curve(m.folder, m.run) for m in group.members if "curve.csv" in m.run.files]
-    return [np.stack([table[name].to_numpy(float) for name in ("examples", "validation")]) for table in tables]
+    return [
+        np.stack([table[name].to_numpy(float) for name in ("examples", "validation")])
+        for table in group.curves.values()
+    ]
 
 
 def middle(seeds: Sequence[np.ndarray], centre: Centre) -> np.ndarray:

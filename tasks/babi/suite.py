@@ -29,6 +29,7 @@ class BabiTask(Task):
     plotted: ClassVar[tuple[str, ...]] = ("error",)
     size_name = "statements before the question (at most)"
     draws: ClassVar[tuple[str, ...]] = ("attention",)
+    floor: ClassVar[str] = "majority"
 
     words: ClassVar[tuple[str, ...]]
     answers: ClassVar[tuple[str, ...]]

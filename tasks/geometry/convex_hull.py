@@ -71,6 +71,8 @@ class ConvexHull(Task):
         "paper": 10_485_760,
     }
     size_name = "points"
+    ceiling: ClassVar[str] = "exact"
+    learnt: ClassVar[float | None] = 0.5  # every second hull right in every point
 
     def spec(self, regime: str) -> Spec:
         """Two coordinates; at most every point, the first again, and the stop."""

@@ -61,6 +61,8 @@ class Sort(Task):
     plotted: ClassVar[tuple[str, ...]] = ("sorted", "places")
     budgets: ClassVar[Mapping[str, int]] = {"smoke": 1_024, "demo": 65_536, "standard": 655_360, "paper": 1_280_000}
     size_name = "numbers"
+    ceiling: ClassVar[str] = "exact"
+    learnt: ClassVar[float | None] = 0.9
 
     def spec(self, regime: str) -> Spec:
         """One number an element; every element once."""

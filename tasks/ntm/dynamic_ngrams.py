@@ -90,6 +90,7 @@ class DynamicNGrams(TapeTask):
     # standard: 200 steps a tape, in batches of 16 up to half an hour for a memory network on one core.
     budgets: ClassVar[Mapping[str, int]] = {"smoke": 1_024, "demo": 8_192, "standard": 131_072, "paper": 1_048_576}
     size_name = "sequence length (bits)"
+    ceiling: ClassVar[str] = "optimal-estimator"  # the oracle sees bits that nobody can predict
 
     def spec(self, regime: str) -> Spec:
         """One bit in, one bit out."""

@@ -28,6 +28,7 @@ class SequenceTask(Task):
     family: ClassVar[Family] = TRANSDUCTION
     metrics: ClassVar[tuple[Metric, ...]] = SEQUENCE_METRICS
     plotted: ClassVar[tuple[str, ...]] = ("exact_match", "bleu")
+    learnt: ClassVar[float | None] = 0.9
 
     @abstractmethod
     def source_word(self, token: int) -> str:

@@ -89,6 +89,8 @@ class SortOfClevr(Task):
     breakdown: ClassVar[tuple[str, ...]] = (*SUBTYPES[RELATIONAL], *SUBTYPES[NON_RELATIONAL])
     budgets: ClassVar[Mapping[str, int]] = {"smoke": 64, "demo": 9_800, "standard": 49_000, "paper": 196_000}
     size_name: ClassVar[str] = "objects in the scene"
+    floor: ClassVar[str] = "majority"
+    learnt: ClassVar[float | None] = 0.9
     image: ClassVar[tuple[int, int] | None]
     channels: ClassVar[int]
 

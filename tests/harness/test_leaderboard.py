@@ -419,7 +419,7 @@ def test_an_empty_results_folder_makes_an_empty_board(results, tmp_path):
     results.mkdir()
     written = write_board(results, tmp_path / "board.md", [])
     assert check_board(results, tmp_path / "board.md", []) == []
-    assert len(written) == 5
+    assert len(written) == 7
 
 
 def test_a_place_that_cannot_be_written_is_named(results, tmp_path):
