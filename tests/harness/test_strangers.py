@@ -446,7 +446,6 @@ def phases(split: str) -> Callable[[dict[str, Any]], None]:
         (lambda run: run["cost"].update(seconds=0.1), "are not those at the end of its curve"),
         (lambda run: run.update(status="diverged", reason="so", scores=[]), "but it has predictions"),
     ],
-    ids=str,
 )
 def test_what_a_run_says_of_itself_must_fit(place, original, change, reason):
     refused(place, sealed(original, change), reason)
