@@ -249,6 +249,7 @@ def fingerprint(task: str) -> Path:
         "splits": {name: value for regime in regimes for name, value in found.fingerprints(regime).items()},
         "overlap": {regime: overlap(found, regime) for regime in regimes},
     }
+    found.fingerprint_path.parent.mkdir(exist_ok=True)
     return write_whole(found.fingerprint_path, (json.dumps(content, indent=1) + "\n").encode())
 
 

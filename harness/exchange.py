@@ -45,6 +45,7 @@ def export_data(task: Task, regime: str, folder: Path, form: str = "npz", traini
     if absent is not None:
         raise UserError(f"{task.name}:{regime} cannot be exported: {absent}")
     try:
+        (folder / "targets").mkdir(parents=True, exist_ok=True)
         about = json.dumps(_description(task, regime, form), indent=1) + "\n"
         yield write_whole(folder / "task.json", about.encode())
         for name in (named.train, named.validation):

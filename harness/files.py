@@ -7,11 +7,10 @@ from pathlib import Path
 def write_whole(path: Path, data: bytes) -> Path:
     """Write ``data`` and return ``path``: a reader sees the old file or the new one, whatever ends the writing.
 
-    Folders above are made. An ``OSError`` names ``path``.
+    An ``OSError`` names ``path``.
     """
     scratch = path.with_name(f".tmp-{path.name}-{os.getpid()}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         scratch.write_bytes(data)
         os.replace(scratch, path)
     except BaseException as error:

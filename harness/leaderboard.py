@@ -39,6 +39,7 @@ def write_board(results: Path, board: Path, published: Sequence[Path] | None = N
     files = _files(load_board(results, published), results, board)
     try:
         for path, data in files.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, data)
         for path in _figures(results):
             if path not in files:

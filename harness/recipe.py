@@ -126,7 +126,10 @@ def validated(schema: type[Any], content: Any, source: str) -> Any:
     try:
         return schema.model_validate(content)
     except ValidationError as error:
-        first = error.errors()[0]
+        wrong = sorted(
+            error.errors(), key=lambda each: each["type"] != "extra_forbidden"
+        )  # a misspelled key is missing
+        first = wrong[0]
         where = ".".join(str(part) for part in first["loc"])
         if first["type"] == "extra_forbidden":
             owner = schema

@@ -37,7 +37,8 @@ LARGEST_TEXT = 2**24
 """Bytes of ``run.json`` or ``curve.csv``; those of our own runs stay below 20,000."""
 LEFTOVER_SECONDS = 600
 """Nobody takes so long to write a bundle."""
-CURVE_COLUMNS = ("step", "examples", "seconds", "training_loss", "validation")
+CURVE_TYPES = {"step": int, "examples": int, "seconds": float, "training_loss": float, "validation": float}
+CURVE_COLUMNS = tuple(CURVE_TYPES)
 
 
 def _seal(run: Run) -> str:
@@ -51,7 +52,7 @@ def _text(run: Run) -> str:
 
 
 def _curve_bytes(curve: pd.DataFrame) -> bytes:
-    return curve.to_csv(index=False, lineterminator="\n").encode()
+    return curve.astype(CURVE_TYPES).to_csv(index=False, lineterminator="\n").encode()
 
 
 def npz_bytes(arrays: Mapping[str, np.ndarray]) -> bytes:
@@ -280,12 +281,9 @@ def read_curve(folder: Path, run: Run) -> pd.DataFrame:
         curve = pd.read_csv(io.BytesIO(data), float_precision="round_trip")
         if tuple(curve.columns) != CURVE_COLUMNS:
             raise ValueError(f"columns {', '.join(curve.columns)}; expected {', '.join(CURVE_COLUMNS)}")
-        curve = curve.astype(
-            {"step": int, "examples": int, "seconds": float, "training_loss": float, "validation": float}
-        )
         if _curve_bytes(curve) != data:
             raise ValueError("it is not as Readhead writes it")
-        return curve
+        return curve.astype(CURVE_TYPES)
     except (ValueError, TypeError, OverflowError) as error:
         raise CorruptBundleError(f"{folder / 'curve.csv'}: not a training curve ({error})") from error
 

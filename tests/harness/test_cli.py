@@ -285,7 +285,13 @@ def test_submit_checks_trains_verifies_and_writes_the_folder_to_send(readhead):
     shown = [
         line for line in Path("leaderboard.md").read_text().splitlines() if line.startswith("| ") and "my-tape" in line
     ]
-    assert sorted(line.split("|")[1].strip() for line in shown if "**" in line) == ["", "", "", "1"]
+    assert sorted(line.split("|")[1].strip() for line in shown if "**" in line) == [
+        "",
+        "",
+        "",
+        "",
+        "1",
+    ]  # four tasks and the suite
 
 
 def test_a_model_that_breaks_the_contract_is_not_submitted(readhead):

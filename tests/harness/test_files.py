@@ -7,8 +7,8 @@ import pytest
 from harness.files import write_whole
 
 
-def test_a_file_is_written_with_its_folders_and_replaced(tmp_path):
-    path = tmp_path / "a" / "b.txt"
+def test_a_file_is_written_and_replaced(tmp_path):
+    path = tmp_path / "b.txt"
     assert write_whole(path, b"old") == path
     write_whole(path, b"new")
     assert path.read_bytes() == b"new"

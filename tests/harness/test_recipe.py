@@ -145,7 +145,7 @@ def test_an_unknown_key_is_refused_with_a_suggestion_at_every_level(write, text,
 
 
 def test_the_valid_keys_are_those_of_the_level(write):
-    with pytest.raises(UserError, match="Valid: batch_size, checkpoint, clip_norm"):
+    with pytest.raises(UserError, match="Valid: accelerator, batch_size, checkpoint, clip_norm"):
         read_recipe(write("model: lstm\ntraining: {zzz: 3}\n"), community=True)
     with pytest.raises(UserError, match="Valid: batch_size, examples, learning_rate, name, split"):
         read_recipe(write("model: lstm\ntraining: {phases: [{name: a, examples: 1, zzz: 3}]}\n"), community=True)

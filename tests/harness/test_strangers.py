@@ -494,7 +494,7 @@ HOSTILE = "</td><script>alert(1)</script> | [x](http://a) ![i](b) `c` $\\frac{1$
 def test_a_hostile_title_is_text_on_the_board(tmp_path, monkeypatch):
     monkeypatch.setattr("harness.provenance.stale_reason", lambda run: None)
     bundles.write_trained(tmp_path, "ntm/copy", "theirs", 0, 0.02, kind="community", title=HOSTILE)
-    text = render(load_board(tmp_path, []), [], tmp_path, tmp_path / "board.md")
+    text = render(load_board(tmp_path, []), [], [], tmp_path, tmp_path / "board.md")
     (line,) = (line for line in text.splitlines() if "alert" in line)
     assert line.startswith("|")
     for char in "<>[]`*$&|":
