@@ -105,6 +105,7 @@ def test_kill_9_and_the_same_command_again(tmp_path, uninterrupted, share):
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.slow
 def test_kill_9_at_five_random_moments_of_one_run(tmp_path, uninterrupted):
     (tmp_path / "slow.py").write_text(MODEL)
     rng = random.Random(8)

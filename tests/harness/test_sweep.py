@@ -105,6 +105,7 @@ def test_a_cluster_that_cannot_be_used(tmp_path, arguments, message):
         list(api.run(f"{MODEL}:Tiny", "ntm/copy", seeds=[0, 1], results=tmp_path, **{**ARGUMENTS, **arguments}))
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_the_workers_and_the_same_command_goes_on(tmp_path):
     """A terminal sends SIGINT to the whole process group."""
     environment = {**os.environ, "READHEAD_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"}
