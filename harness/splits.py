@@ -134,13 +134,17 @@ class TrainingBatches:
             self._per_round = -(-len(self._bounded) // batch_size)
 
     def iterate(self, start: int, stop: int, part: int = 0, parts: int = 1) -> Iterator[Batch]:
-        """Yield batches ``start`` to ``stop - 1``; of each, every ``parts``-th row from ``part`` on."""
+        """Yield batches ``start`` to ``stop - 1``; of each, every ``parts``-th row from ``part`` on.
+
+        A batch of fewer rows than parts, such as the last of an epoch may be, is every part's own.
+        """
         position = start
         while position < stop:
             round_index, offset = divmod(position, self._per_round)
             count = min(self._per_round - offset, stop - position)
             for examples in self._round(round_index, offset, count):
-                own = examples if parts == 1 else examples.take(slice(part, None, parts))
+                undivided = parts == 1 or len(examples) < parts
+                own = examples if undivided else examples.take(slice(part, None, parts))
                 yield self.task.family.batch(own)
             position += count
 

@@ -90,6 +90,8 @@ def test_parts_of_a_batch_are_the_batch():
     for part in range(4):
         assert parts[part].inputs.inputs.equal(whole.inputs.inputs[part::4])
         assert parts[part].targets.bits.equal(whole.targets.bits[part::4])
+    many = 2 * len(whole)
+    assert len(next(iter(batches.iterate(3, 4, many - 1, many)))) == len(whole)  # no part is empty
 
 
 @pytest.mark.parametrize(
