@@ -49,7 +49,7 @@ class Finding:
 def verify(path: Path, workers: int = 1) -> Iterator[Finding]:
     """Check every bundle at or below ``path`` (a results folder, a part of one, or one bundle).
 
-    More ``workers`` are further processes, which share many bundles by task. Raises ``UserError`` if there is none.
+    More ``workers`` are further processes, which share many bundles by suite. Raises ``UserError`` if there is none.
     """
     if not path.exists():
         raise UserError(f"{str(path)!r} does not exist; give a results folder or a bundle")
@@ -60,10 +60,10 @@ def verify(path: Path, workers: int = 1) -> Iterator[Finding]:
         yield from map(verify_bundle, folders)
         return
     shares: dict[tuple[str, ...], list[Path]] = {}
-    for folder in folders:  # by task, so that each process loads the data of its own ones only
-        shares.setdefault(folder.parts[:-4], []).append(folder)
+    for folder in folders:  # by suite: its tasks may be made of the same data; the largest first
+        shares.setdefault(folder.parts[:-5], []).append(folder)
     with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
-        for found in pool.map(_verify_all, shares.values()):
+        for found in pool.map(_verify_all, sorted(shares.values(), key=len, reverse=True)):
             yield from found
 
 
@@ -196,9 +196,10 @@ def _check_examples(folder: Path, run: Run, task: Task) -> None:
 
 
 def _check_data(folder: Path, run: Run, task: Task, load: bool) -> None:
-    """Require the run's task version and data to be today's; loading checks every pinned fingerprint.
+    """Require the run's task version and data to be today's, by the pinned fingerprint of each split of its regime.
 
-    Data that cannot be loaded here are compared by what is pinned, where all of the regime is.
+    The tests are made again and checked against theirs; what a model learns from is when something trains on it. Data
+    that cannot be loaded here are compared by what is pinned, where all of the regime is.
     """
     identity = run.identity
     if identity.task_version != task.version:
@@ -206,7 +207,7 @@ def _check_data(folder: Path, run: Run, task: Task, load: bool) -> None:
             f"{folder}: it is of {task.name} version {identity.task_version}; this is version {task.version}"
         )
     regime = task.regime(identity.regime)
-    for split in regime.names if load else ():
+    for split in regime.tests if load else ():
         task.load(split)
     if not load and not set(regime.names) <= set(task.pinned["splits"]):
         return

@@ -3,6 +3,7 @@
 import hashlib
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import ClassVar
 
 from numpy.random import RandomState
@@ -74,7 +75,11 @@ class QaTask(BabiTask):
                 return story
 
     def stories(self, split: Split) -> list[Story]:
-        """Return the stories of a split."""
+        """Return the stories of a split; short ones are told once a process, for this task and the joint one."""
+        return list(_told(type(self), split)) if len(split) <= TESTED else self.tell_all(split)
+
+    def tell_all(self, split: Split) -> list[Story]:
+        """Tell the stories of a split, one after the other."""
         found, missing = list[Story](), len(split)
         while missing:
             rng = generator(self.name, self.version, split.name, len(found))
@@ -105,3 +110,8 @@ class QaTask(BabiTask):
     def references(self) -> dict[str, Reference]:
         """Majority, question only, the last five statements alone, and the right answer."""
         return references(self, oracle="exact")
+
+
+@lru_cache(maxsize=64)
+def _told(task: type[QaTask], split: Split) -> tuple[Story, ...]:
+    return tuple(task().tell_all(split))

@@ -69,6 +69,10 @@ def missing(paths: list[str]) -> str | None:
     return None
 
 
+_parsed = lru_cache(maxsize=len(FILES) // 2)(parse)
+"""Files are parsed once a process, for a task's own splits and the joint one's; a changed file is another text."""
+
+
 def read(path: str) -> list[Story]:
     """Return the stories of a file; a ``UserError`` says why it cannot be read, or where it was changed."""
     reason = missing([path])
@@ -79,7 +83,7 @@ def read(path: str) -> list[Story]:
     git = hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
     found = git if kind == "git" else hashlib.sha256(content).hexdigest()
     try:
-        stories = parse(content.decode("ascii"), path)
+        stories = _parsed(content.decode("ascii"), path)
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not the release's file: {error}") from error
     if found != expected:
