@@ -14,14 +14,15 @@ from harness.families.story import NO_SUPPORT, PAD, Inputs, Prediction, Spec
 
 
 class Facts(NamedTuple):
-    """The last sentences, newest first, as bags of words under the three dictionaries that see them, and which exist.
+    """The last sentences, newest first, as bags of words under the four dictionaries that see them, and which exist.
 
-    ``candidate``, ``found`` and ``told`` are ``(B,N,d)``, ``real (B,N) bool``.
+    ``candidate``, ``found``, ``told`` and ``final`` are ``(B,N,d)``, ``real (B,N) bool``.
     """
 
     candidate: Tensor  # U_O Φ_y(m_i): a sentence that may be chosen
     found: Tensor  # U_O Φ_x: one that was, on the side of the question
     told: Tensor  # U_R Φ_x: one that was, for the answer
+    final: Tensor  # U_R Φ_x: beside it, of the one found last
     real: Tensor
 
 
@@ -41,13 +42,14 @@ class MemNN(pl.LightningModule):
         Σ_j Σ_{m ≠ f_j} max(0, γ - s_O([x, f_1 ..], f_j) + s_O([x, f_1 ..], m)) + Σ_{w ≠ r} max(0, γ - s_R(r) + s_R(w))
 
     Deviations: a sentence's time enters as a learned vector of its distance from the question or, once a fact is found,
-    from that, up to ``distance``, beside Φ_y (the paper compares candidates in pairs by who is older); a fact is not
-    chosen twice; all wrong candidates are summed, the paper samples; no N-grams and no matching features; Adam; the
+    from that, up to ``distance``, beside Φ_y (the paper compares candidates in pairs by who is older); the fact found
+    last has a dictionary more for module R (of two rooms in one bag of words nobody could say where *she* is now, as in
+    tasks 11 and 13, which the paper solves and does not say how); a fact is not chosen twice; all wrong candidates are summed, the paper samples; no N-grams and no matching features; Adam; the
     last ``memory`` sentences are read.
     """
 
     families = ("story",)
-    version = 1
+    version = 2
 
     def __init__(
         self,
@@ -69,7 +71,7 @@ class MemNN(pl.LightningModule):
         self.facts, self.memory, self.distance, self.margin = facts, memory, distance, margin
         self.learning_rate, self.decay_from = learning_rate, decay_from
         self.question = nn.Parameter(torch.empty(spec.vocabulary, 2 * width))  # U_O Φ_x, then U_R Φ_x
-        self.sentences = nn.Parameter(torch.empty(spec.vocabulary, 3 * width))  # as in Facts
+        self.sentences = nn.Parameter(torch.empty(spec.vocabulary, 4 * width))  # as in Facts
         self.since_question = nn.Parameter(torch.empty(distance + 1, width))
         self.from_fact = nn.Parameter(torch.empty(2 * distance + 1, width))
         self.null = nn.Parameter(torch.empty(width))
@@ -81,9 +83,8 @@ class MemNN(pl.LightningModule):
         """Return the question for O and for R, ``(B,d)`` each, and the facts."""
         x_O, x_R = F.embedding_bag(inputs.question, self.question, mode="sum", padding_idx=PAD).chunk(2, 1)
         words, real = newest(inputs, self.memory)  # (B,N,W)
-        bags = F.embedding_bag(words.flatten(0, 1), self.sentences, mode="sum", padding_idx=PAD)  # (BN,3d)
-        candidate, found, told = bags.unflatten(0, words.shape[:2]).chunk(3, 2)
-        return x_O, x_R, Facts(candidate, found, told, real)
+        bags = F.embedding_bag(words.flatten(0, 1), self.sentences, mode="sum", padding_idx=PAD)  # (BN,4d)
+        return x_O, x_R, Facts(*bags.unflatten(0, words.shape[:2]).chunk(4, 2), real)
 
     def scores(self, x: Tensor, facts: Facts, open_: Tensor, last: Tensor | None) -> Tensor:
         """Return s_O of the facts and of m_∅, ``(B,N+1)``; −∞ where ``open_ (B,N)`` says that one cannot be chosen.
@@ -121,6 +122,8 @@ class MemNN(pl.LightningModule):
             x_R = x_R + facts.told[rows, here] * following[:, None]
             open_ = open_ & ~(F.one_hot(here, open_.shape[1]).bool() & following[:, None])
             last = here if last is None else torch.where(following, here, last)
+        assert last is not None
+        x_R = x_R + facts.final[rows, last] * (count > 0)[:, None]
         return (loss + ranking_loss(x_R @ self.answers.T, batch.targets.answer, self.margin).sum()) / len(x_O)
 
     def forward(self, inputs: Inputs) -> tuple[Tensor, Tensor]:
@@ -139,6 +142,8 @@ class MemNN(pl.LightningModule):
             chosen = F.one_hot(here, open_.shape[1]).bool() & going[:, None]  # (B,N)
             open_, last = open_ & ~chosen, here if last is None else torch.where(going, here, last)
             found.append(chosen.float())
+        assert last is not None  # every story has a statement before its question
+        x_R = x_R + facts.final[rows, last]
         return x_R @ self.answers.T, torch.stack(found, 1)
 
     def predict_step(self, inputs: Inputs, batch_idx: int = 0) -> Prediction:

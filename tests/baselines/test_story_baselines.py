@@ -240,7 +240,9 @@ class BySentence:
         return scores
 
     def s_R(self, found: list[int]) -> np.ndarray:
-        x = self.x_R + sum((self.bags[age][2 * self.d :] for age in found), np.zeros(self.d))
+        x = self.x_R + sum((self.bags[age][2 * self.d : 3 * self.d] for age in found), np.zeros(self.d))
+        if found:
+            x = x + self.bags[found[-1]][3 * self.d :]
         return self.p["answers"] @ x
 
 
