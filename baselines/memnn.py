@@ -44,8 +44,8 @@ class MemNN(pl.LightningModule):
     Deviations: a sentence's time enters as a learned vector of its distance from the question or, once a fact is found,
     from that, up to ``distance``, beside Φ_y (the paper compares candidates in pairs by who is older); the fact found
     last has a dictionary more for module R (of two rooms in one bag of words nobody could say where *she* is now, as in
-    tasks 11 and 13, which the paper solves and does not say how); a fact is not chosen twice; all wrong candidates are summed, the paper samples; no N-grams and no matching features; Adam; the
-    last ``memory`` sentences are read.
+    tasks 11 and 13, which the paper solves and does not say how); a fact is not chosen twice; all wrong candidates are
+    summed, the paper samples; no N-grams and no matching features; Adam; the last ``memory`` sentences are read.
     """
 
     families = ("story",)
@@ -84,7 +84,8 @@ class MemNN(pl.LightningModule):
         x_O, x_R = F.embedding_bag(inputs.question, self.question, mode="sum", padding_idx=PAD).chunk(2, 1)
         words, real = newest(inputs, self.memory)  # (B,N,W)
         bags = F.embedding_bag(words.flatten(0, 1), self.sentences, mode="sum", padding_idx=PAD)  # (BN,4d)
-        return x_O, x_R, Facts(*bags.unflatten(0, words.shape[:2]).chunk(4, 2), real)
+        candidate, found, told, final = bags.unflatten(0, words.shape[:2]).chunk(4, 2)
+        return x_O, x_R, Facts(candidate, found, told, final, real)
 
     def scores(self, x: Tensor, facts: Facts, open_: Tensor, last: Tensor | None) -> Tensor:
         """Return s_O of the facts and of m_∅, ``(B,N+1)``; −∞ where ``open_ (B,N)`` says that one cannot be chosen.
