@@ -109,11 +109,17 @@ def _grid(study: Study, board: Board) -> Finding | None:
     if all(line.kind == PUBLISHED for line in shown):
         return None
     head, unit = columns(study), study.places[0].metric.unit
+    several = len(study.places) > 1  # tasks: their mean first, where a line has them all
     body = [
-        [code(line.row), line.kind or "mean over seeds", *(number(value, unit) for value in line.values)]
+        [
+            code(line.row),
+            line.kind or "mean over seeds",
+            *([number(float(line.values.mean()), unit)] * several),
+            *(number(value, unit) for value in line.values),
+        ]
         for line in shown
     ]
-    header = ["row", study.places[0].metric.title, *(column.label for column in head)]
+    header = ["row", study.places[0].metric.title, *(["mean"] * several), *(column.label for column in head)]
     return Finding(study, table(header, body, range(2, len(header))), [])
 
 

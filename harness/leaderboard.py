@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ from harness.studies import read_studies
 from harness.suites import SuiteTable, suite_tables, suites_table
 from harness.tables import csv_bytes
 
+FOLDED = 10
+"""From so many tables on, a suite shows its studies first, and its tables folded."""
 TABLES, PLOTS, VERSIONS = "tables", "plots", "versions.json"
 
 
@@ -122,7 +125,7 @@ def _suite(
 ) -> dict[str, Any]:
     """Return what the template shows of one suite, empty if it has nothing to show."""
     tables = []
-    for contest in content.contests:
+    for contest in sorted(content.contests, key=lambda contest: _numbers_apart(contest.task.name)):
         if contest.task.suite == suite:
             section = SectionWriter(content, contest).section()
             pictures = [
@@ -147,12 +150,18 @@ def _suite(
         return {}
     return {
         "name": suite,
-        "scores": [suite_score(content, found) for found in scored if found.suite == suite],
+        "scores": [suite_score(content, found) for found in scored if found.suite == suite and found.rows],
         "tables": tables,
+        "folded": len(tables) >= FOLDED,
         "studies": studies,
         "tuned": tuned(content, suite),
         "elsewhere": elsewhere(foreign) if foreign else "",
     }
+
+
+def _numbers_apart(name: str) -> list[tuple[int, str]]:
+    """Return a key that sorts task 2 before task 10."""
+    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]
 
 
 __all__ = ["check_board", "collect", "render", "write_board"]

@@ -134,7 +134,8 @@ class SuiteTable:
 def suite_tables(board: Board) -> list[SuiteTable]:
     """Return a table for every suite of several tasks and every budget of it with runs, large budgets first.
 
-    A suite is what tasks have before the slash; each regime of each installed task that has the budget counts as one.
+    A suite is what tasks have before the slash; each regime of each installed task that has the budget counts as one,
+    unless its task says that it does not.
     """
     found = []
     for suite in sorted({contest.task.suite for contest in board.contests}):
@@ -144,7 +145,12 @@ def suite_tables(board: Board) -> list[SuiteTable]:
             if contest.task.suite == suite:
                 most[contest.budget] = max(most.get(contest.budget, 0), contest.task.budgets.get(contest.budget, 0))
         for budget in sorted(most, key=lambda name: (-most[name], name)):
-            contests = [Contest(t, regime, budget) for t in tasks if budget in t.budgets for regime in t.regimes]
+            contests = [
+                Contest(task, regime, budget)
+                for task in tasks
+                if budget in task.budgets
+                for regime in (task.regimes if task.counted is None else task.counted)
+            ]
             if len(contests) > 1:
                 found.append(_table(board, suite, budget, [_scale(board, contest) for contest in contests]))
     return found
@@ -162,7 +168,9 @@ def _scale(board: Board, contest: Contest) -> Scale:
 def _table(board: Board, suite: str, budget: str, scales: Sequence[Scale]) -> SuiteTable:
     """Return the table, its rows ranked as in every other: failed seeds last, ties by the paired bootstrap."""
     shown = board.scores[(board.scores["suite"] == suite) & (board.scores["budget"] == budget)]
-    run = shown[shown["kind"].isin(COMPETING) & (shown["runs"] != "") & (shown["metric"] != "")]
+    counted = pd.Index([scale.contest.key[:2] for scale in scales])
+    own = pd.MultiIndex.from_frame(shown[["task", "regime"]]).isin(counted)
+    run = shown[own & shown["kind"].isin(COMPETING) & (shown["runs"] != "") & (shown["metric"] != "")]
     rows = {row: _row(board, row, budget, scales) for row in sorted(set(run["row"]))}
     scored = sorted((row for row in rows.values() if row.status == "complete"), key=lambda row: (_key(row), row.row))
     ranked = [row for row in scored if not row.self_reported]

@@ -148,6 +148,9 @@ class Task(ABC):
         """Return a bounded split as text, in the format in which others exchange this task's data."""
         raise UserError(f"{self.name} has no text format to export its splits in")
 
+    counted: ClassVar[tuple[str, ...] | None] = None
+    """The regimes that count for the suite's score; None: all of them."""
+
     breakdown: ClassVar[tuple[str, ...]] = ()
     """Metrics of kinds of examples, in one unit, that a figure shows side by side; none where there are no kinds."""
 

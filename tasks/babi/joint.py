@@ -72,6 +72,7 @@ class JointTask(BabiTask):
     metrics: ClassVar[tuple[Metric, ...]] = joint_metrics()
     learnt: ClassVar[float | None] = SOLVED  # of the mean error, as of each task's
     budgets: ClassVar[Mapping[str, int]] = {"smoke": 2_048, "demo": 54_000, "standard": 1_080_000, "paper": 1_080_000}
+    counted: ClassVar[tuple[str, ...] | None] = ()  # a suite score of its own: the mean over the twenty tasks
     size_name = "task"
     words = WORDS
     answers = ANSWERS

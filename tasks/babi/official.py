@@ -89,6 +89,7 @@ class ReleasedQa(Released):
     """One of the twenty tasks as released; what it is about is told by ``babi/qa1`` to ``babi/qa20``."""
 
     number: ClassVar[int]
+    counted: ClassVar[tuple[str, ...] | None] = FOLDERS[:1]
     regimes: ClassVar[Mapping[str, Regime]] = {
         name: Regime(f"train-{name}", f"validation-{name}", ("test",)) for name in FOLDERS
     }

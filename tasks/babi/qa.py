@@ -49,6 +49,7 @@ class QaTask(BabiTask):
     regimes: ClassVar[Mapping[str, Regime]] = REGIMES
     budgets: ClassVar[Mapping[str, int]] = {"smoke": 1_024, "demo": 18_000, "standard": 90_000, "paper": 90_000}
     regime_budgets: ClassVar[Mapping[str, Mapping[str, int]]] = {"10k": {"standard": 900_000, "paper": 900_000}}
+    counted: ClassVar[tuple[str, ...] | None] = ("1k",)
     sampled: ClassVar[tuple[str, ...] | None] = ()
     opening: ClassVar[int] = 2
     blank: ClassVar[bool] = True

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from harness import provenance, suites
-from harness.leaderboard import write_board
+from harness.leaderboard import _numbers_apart, write_board
 from harness.overview import superseded, tuned
 from harness.registry import get_task, task_names
 from harness.results import read_run, write_bundle
@@ -125,6 +125,40 @@ def test_a_row_that_lacks_a_task_is_partial_without_a_rank(results, tmp_path):
     lines = suites_table([found])
     assert lines[lines["row"] == "half"]["status"].tolist()[0] == "partial"
     assert lines[lines["row"] == "half"]["task"].fillna("").tolist() == ["", COPY]
+
+
+@pytest.mark.parametrize(("counted", "tables"), [((), 0), (("default",), 1)], ids=["not", "counted"])
+def test_a_task_says_which_regimes_count(results, monkeypatch, counted, tables):
+    fill(results, "whole", 0.1)
+    fill(results, "half", 0.002, tasks=(COPY,))
+    monkeypatch.setattr(type(get_task(COPY)), "counted", counted)
+    assert len(suite_tables(load_board(results, []))) == tables  # one task is no suite
+
+
+def test_the_twenty_babi_tasks_count_once():
+    names = [name for name in task_names() if name.startswith("babi")]
+    counting = {name: get_task(name).counted for name in names}
+    assert [name for name, regimes in counting.items() if not regimes] == ["babi-official/joint", "babi/joint"]
+    assert sorted(regimes for regimes in counting.values() if regimes) == [("1k",)] * 20 + [("en",)] * 20
+
+
+def test_a_suite_of_many_tables_shows_them_folded(results, tmp_path, monkeypatch):
+    fill(results, "whole", 0.1)
+    write_board(results, tmp_path / "open.md", [])
+    monkeypatch.setattr("harness.leaderboard.FOLDED", 2)
+    write_board(results, tmp_path / "folded.md", [])
+    opened, folded = ((tmp_path / name).read_text() for name in ("open.md", "folded.md"))
+    titles = [f"{task} · standard" for task in (COPY, REVERSE)]
+    assert all(f"### {title}\n" in opened for title in titles)
+    assert all(f"<details><summary>{title}</summary>\n\n" in folded for title in titles)
+    assert folded.count("</details>") == len(titles)
+    tables = [[line for line in text.splitlines() if line.startswith("|")] for text in (opened, folded)]
+    assert tables[0] == tables[1]
+
+
+def test_task_2_comes_before_task_10():
+    names = ["babi/qa10", "babi/qa2", "babi/joint"]
+    assert sorted(names, key=_numbers_apart) == ["babi/joint", "babi/qa2", "babi/qa10"]
 
 
 def test_a_task_that_the_model_declines_is_missing(results):
