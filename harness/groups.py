@@ -1,6 +1,5 @@
 """The stored runs as the board sees them: the seeds of a row side by side, with what makes each of them doubtful."""
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -14,7 +13,7 @@ from harness.families.base import Stored
 from harness.metrics import Metric
 from harness.records import SELF_REPORTED, Run, canonical_json
 from harness.registry import get_task
-from harness.results import find_bundles, read_curve, read_file, read_run, runs_folder
+from harness.results import find_bundles, read_arrays, read_curve, read_run, runs_folder
 from harness.task import Task
 
 TEXT, WHOLE, REAL = "str", "Int64", "float64"
@@ -156,10 +155,8 @@ def seed_statistics(member: Member, task: Task, split: str, metric: Metric) -> n
 
 
 def stored_split(member: Member, split: str) -> Stored:
-    """Return one split's arrays of ``predictions.npz``; the others are not decompressed."""
-    with np.load(io.BytesIO(read_file(member.folder, member.run, "predictions.npz")), allow_pickle=False) as archive:
-        prefix = f"{split}/"
-        return {name[len(prefix) :]: archive[name] for name in archive.files if name.startswith(prefix)}
+    """Return one split's arrays of ``predictions.npz``, empty where it has none."""
+    return read_arrays(member.folder, member.run, group=split).get(split, {})
 
 
 @lru_cache

@@ -224,9 +224,12 @@ def read_file(folder: Path, run: Run, name: str) -> bytes:
     return data
 
 
-def read_arrays(folder: Path, run: Run, name: str = "predictions.npz") -> dict[str, Stored]:
-    """Return the arrays of ``predictions.npz`` or ``examples.npz`` by split (or group) and array name."""
-    arrays = npz_arrays(read_file(folder, run, name), folder / name)
+def read_arrays(folder: Path, run: Run, name: str = "predictions.npz", group: str | None = None) -> dict[str, Stored]:
+    """Return the arrays of ``predictions.npz`` or ``examples.npz`` by split (or group) and array name.
+
+    Of one ``group`` where it is named: the others are not unpacked.
+    """
+    arrays = npz_arrays(read_file(folder, run, name), folder / name, "" if group is None else f"{group}/")
     grouped: dict[str, Stored] = {}
     for key, array in arrays.items():
         group, _, field = key.rpartition("/")
@@ -234,14 +237,14 @@ def read_arrays(folder: Path, run: Run, name: str = "predictions.npz") -> dict[s
     return grouped
 
 
-def npz_arrays(data: bytes, path: Path) -> dict[str, np.ndarray]:
+def npz_arrays(data: bytes, path: Path, prefix: str = "") -> dict[str, np.ndarray]:
     """Return the arrays of an npz archive that may be a stranger's: no pickles, and no more than memory holds.
 
-    ``CorruptBundleError`` names ``path``, where the ``data`` are from.
+    Only those whose names begin with ``prefix``. ``CorruptBundleError`` names ``path``, where the ``data`` are from.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            members = archive.infolist()
+            members = [member for member in archive.infolist() if member.filename.startswith(prefix)]
             size = sum(member.file_size for member in members)
             if size > LARGEST_ARCHIVE:
                 raise ValueError(f"{size:,} bytes of arrays; at most {LARGEST_ARCHIVE:,} are read")

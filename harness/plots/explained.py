@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from matplotlib.figure import Figure
 
+from harness.errors import CorruptBundleError
 from harness.families.base import Stored
 from harness.groups import Group
 from harness.plots.style import WIDTH, label
@@ -35,7 +36,10 @@ def _examples(group: Group) -> Iterator[tuple[str, int, Stored]]:
 
 
 def draw(board: Board, contest: Contest) -> Figure:
-    """Return the figure: a line of panels a row that explains itself, a panel an example."""
+    """Return the figure: a line of panels a row that explains itself, a panel an example.
+
+    Raises ``CorruptBundleError`` where what is stored has not the shape of what the task draws.
+    """
     rows = explaining(board, contest)
     shown = [list(_examples(group)) for group in rows]
     figure = Figure(figsize=(WIDTH, PANEL * len(rows)), layout="constrained")
@@ -44,6 +48,10 @@ def draw(board: Board, contest: Contest) -> Figure:
         for axis in axes[len(examples) :]:
             axis.set_axis_off()
         for (split, row, explanation), axis in zip(examples, axes, strict=False):
-            contest.task.draw(axis, contest.task.load(split), row, explanation)
+            try:
+                contest.task.draw(axis, contest.task.load(split), row, explanation)
+            except (ValueError, IndexError, KeyError, TypeError) as error:  # of another shape: a stranger's, perhaps
+                folder = group.members[0].folder
+                raise CorruptBundleError(f"{folder}: {split}/{row} in examples.npz cannot be drawn: {error}") from error
             axis.set_title(f"{label(group)}\n{split}, example {row}", fontsize=8)
     return figure

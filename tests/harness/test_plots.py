@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from harness import provenance
 from harness.curves import curves
+from harness.errors import CorruptBundleError
 from harness.plots import FIGURES, by_size, cost, figures, kinds, learning, plotting_versions
 from harness.plots.style import style_of, svg, themed
 from harness.recipe import Recipe
@@ -266,3 +267,16 @@ def test_as_many_rows_answer_as_there_is_room_for_the_best_first(scenes, monkeyp
 
 def test_a_task_without_kinds_has_no_such_figures(board, contest):
     assert not {"breakdown", "answers"} & set(kinds(board, contest))
+
+
+def test_an_explanation_of_another_shape_is_named(tmp_path):
+    task = get_task(COPY)
+    split, row = task.explained("default")[0]
+    stored, measured = bundles.predicted(COPY, 0.02, 0)
+    run = bundles.run_of(task, "odd", 0, "standard", measured)
+    shown = {f"{split}/{row}/tokens": np.zeros(3, np.float16), f"{split}/{row}/attention": np.zeros((2, 2, 7))}
+    folder = write_bundle(tmp_path, run, stored, bundles.curve(run.identity.examples, 0.5), shown)
+    found = load_board(tmp_path, [])
+    message = re.escape(f"{folder}: {split}/{row} in examples.npz cannot be drawn: ")
+    with pytest.raises(CorruptBundleError, match=message):
+        figures(found, next(iter(found.contests)))

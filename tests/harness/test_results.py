@@ -24,6 +24,7 @@ from harness.results import (
     CURVE_COLUMNS,
     add_reproduction,
     find_bundles,
+    npz_arrays,
     npz_bytes,
     read_arrays,
     read_curve,
@@ -381,6 +382,12 @@ def test_a_run_that_is_no_text_or_is_missing_is_corrupt(bundle):
     damaged(bundle, "cannot be read")
     (bundle / "run.json").unlink()
     damaged(bundle, "cannot be read")
+
+
+def test_one_split_is_read_without_the_others(tmp_path):
+    data = npz_bytes({"test/tokens": np.arange(3), "test-21/tokens": np.arange(2)})
+    assert npz_arrays(data, tmp_path, "test/").keys() == {"test/tokens"}
+    assert npz_arrays(data, tmp_path, "validation/") == {}
 
 
 @pytest.mark.parametrize("name", ["predictions.npz", "curve.csv", "examples.npz"])
