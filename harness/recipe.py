@@ -197,6 +197,8 @@ def get_recipe(name: str) -> Recipe:
         if installed is not None and installed.resolve() != Path(name).resolve():
             raise UserError(f"recipe {name}: {Path(name).stem!r} is a row of an installed package; rename the file")
         return read_recipe(Path(name), community=installed is None)
+    if name.endswith(".py"):
+        load_model_class(f"{name}:")  # which says that it has no such class, and those that it has
     if ":" not in name and name not in model_names():
         raise unknown("row or model", name, {*recipe_paths(), *model_names()})
     return Recipe(row=_row_name(name), model=name, title=_row_name(name), community=":" in name)

@@ -348,6 +348,14 @@ def test_a_model_file_names_its_row(tmp_path, name, row):
     assert recipe.hyperparameters == {}
 
 
+def test_a_file_without_a_class_names_those_it_has(tmp_path):
+    (tmp_path / "mine.py").write_text("class Mine:\n    pass\n")
+    with pytest.raises(UserError, match=r"unknown model class in .*mine\.py ''\. Valid: Mine"):
+        get_recipe(str(tmp_path / "mine.py"))
+    with pytest.raises(UserError, match="does not exist"):
+        get_recipe(str(tmp_path / "yours.py"))
+
+
 def test_an_installed_model_without_a_recipe_is_a_row():
     recipe = get_recipe("tape-lstm")
     assert (recipe.row, recipe.model, recipe.community) == ("tape-lstm", "tape-lstm", False)
