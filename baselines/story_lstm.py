@@ -3,15 +3,18 @@
 from typing import Any
 
 import pytorch_lightning as pl
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from baselines.encoding import read
+from baselines.lstm_recurrence import LSTM
 from baselines.optimisation import adam
-from baselines.recurrent import set_forget_bias
 from baselines.sentences import running_text, unread
 from harness.families import Batch
 from harness.families.story import PAD, Inputs, Prediction, Spec
+
+READ_AT_ONCE = 32
+"""Words after which the texts that have ended leave the batch."""
 
 
 class StoryLSTM(pl.LightningModule):
@@ -21,11 +24,13 @@ class StoryLSTM(pl.LightningModule):
 
     All that it knows of the story is in one vector when the question comes. It reads the last ``memory`` sentences.
 
+    Texts differ tenfold in length. They are read a piece at a time, each piece of those alone that have not ended.
+
     Deviations: the paper names no sizes; the forget bias starts at 1; Adam.
     """
 
     families = ("story",)
-    version = 1
+    version = 2
 
     def __init__(
         self,
@@ -43,15 +48,24 @@ class StoryLSTM(pl.LightningModule):
             raise ValueError(f"memory = {memory!r} is not valid: a whole number, 1 or more")
         self.memory, self.learning_rate, self.warm_up, self.decay_from = memory, learning_rate, warm_up, decay_from
         self.embedding = nn.Embedding(spec.vocabulary, embedding, padding_idx=PAD)
-        self.lstm = nn.LSTM(embedding, hidden)
+        self.lstm = LSTM(embedding, hidden)
         self.output = nn.Linear(hidden, spec.answers)
-        set_forget_bias(self.lstm)
 
     def forward(self, inputs: Inputs) -> Tensor:
         """Return the answers' scores ``(B,A)``."""
         text, length = running_text(inputs, self.memory)  # (B,T)
-        _, (h, _) = read(self.lstm, self.embedding(text.T), length)  # (1,B,n)
-        return self.output(h[0])
+        length, order = length.sort(descending=True, stable=True)
+        words = self.embedding(text[order].T)  # (T,B,m)
+        h = c = words.new_zeros(len(order), self.lstm.hidden)
+        ended = []  # states of the texts that ended, longest last
+        for start in range(0, int(length[0]), READ_AT_ONCE):
+            going = int((length > start).sum())  # texts
+            ended.append(h[going:])
+            states, cells = self.lstm(words[start : start + READ_AT_ONCE, :going], h[:going], c[:going])
+            last, row = (length[:going] - 1 - start).clamp(max=len(states) - 1), torch.arange(going, device=h.device)
+            h, c = states[last, row], cells[last, row]  # (going,n)
+        h = torch.cat([h, *ended[::-1]])
+        return self.output(h[order.argsort()])
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         """Return the cross-entropy a question."""

@@ -6,6 +6,7 @@ import torch
 from batches import count_parameters
 from story_batches import SPEC, story_batch, told
 
+from baselines import story_lstm
 from baselines.memnn import MemNN, ranking_loss
 from baselines.ngram import NGram
 from baselines.sentences import by_sentence, newest, running_text, unread
@@ -104,16 +105,19 @@ def test_ngrams_know_nothing_where_no_word_is_shared():
 # LSTM
 
 
-def test_lstm_reads_the_story_and_the_question_word_by_word():
+@pytest.mark.parametrize("at_once", [2, 32])
+def test_lstm_reads_the_story_and_the_question_word_by_word(monkeypatch, at_once):
+    monkeypatch.setattr(story_lstm, "READ_AT_ONCE", at_once)
     model = StoryLSTM(SPEC, embedding=3, hidden=4, memory=2)
     p = weights(model)
-    scores = model(story_batch([3, 1]).inputs).detach()
-    for row, length in enumerate((3, 1)):
+    lengths = (3, 1, 2, 9, 1)
+    scores = model(story_batch(lengths).inputs).detach()
+    for row, length in enumerate(lengths):
         story, question, _, _ = told(length)
         h, c = np.zeros(4), np.zeros(4)
         for word in [*(word for sentence in story[-2:] for word in sentence), *question]:
-            a = p["lstm.weight_ih_l0"] @ p["embedding.weight"][word] + p["lstm.bias_ih_l0"]
-            i, f, g, o = np.split(a + p["lstm.weight_hh_l0"] @ h + p["lstm.bias_hh_l0"], 4)
+            a = p["embedding.weight"][word] @ p["lstm.W_x"] + h @ p["lstm.W_h"] + p["lstm.b"]
+            i, f, o, g = np.split(a, 4)
             c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
             h = sigmoid(o) * np.tanh(c)
         np.testing.assert_allclose(scores[row], p["output.weight"] @ h + p["output.bias"], atol=1e-5)
