@@ -15,14 +15,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from harness import checkpoints as checkpoint_store
-from harness import exchange, reproduction, submission
+from harness import comparison, exchange, reproduction, submission
 from harness.cells import COMPETING
 from harness.check import Check
 from harness.check import check as check
-from harness.errors import UserError, unknown
+from harness.errors import UserError
 from harness.exchange import STREAMED
 from harness.files import write_whole
 from harness.forecast import Forecast, forecast
@@ -33,7 +31,7 @@ from harness.recipe import sources as recipe_sources
 from harness.records import Run, Score
 from harness.registry import get_task, match_tasks
 from harness.reproduction import Outcome, rows_to_reproduce
-from harness.results import REFERENCE_BUDGET, read_arrays, read_run
+from harness.results import read_run
 from harness.scaffold import new as new
 from harness.submission import Standing
 from harness.sweep import Done, run_all
@@ -253,16 +251,6 @@ def fingerprint(task: str) -> Path:
     return write_whole(found.fingerprint_path, (json.dumps(content, indent=1) + "\n").encode())
 
 
-def find_row(results: Path, task: Task, regime: str, row: str, budget: str) -> list[Path]:
-    """Return the bundles of a row's seeds; a ``UserError`` lists the rows there are."""
-    folder = results / "runs" / task.name / regime
-    found = sorted((folder / row / budget).glob("seed-*/run.json"))
-    if not found:
-        rows = [path.name for path in folder.glob("*") if (path / budget).is_dir()]
-        raise unknown(f"row with {budget} runs on {task.name}:{regime}", row, rows)
-    return [path.parent for path in found]
-
-
 def compare(
     a: str,
     b: str,
@@ -273,45 +261,8 @@ def compare(
     metric: str | None = None,
     results: Path = RESULTS,
 ) -> list[dict[str, Any]]:
-    """Compare two rows on the tests that both were scored on.
-
-    Returns one record a split: ``a`` and ``b`` (mean over seeds), ``difference`` a − b, ``low`` and ``high`` of its
-    95 % interval (hierarchical paired bootstrap over seeds and examples), ``n``, and ``differs`` where it excludes 0.
-    """
-    from harness.statistics import compare as paired
-
-    found = get_task(task)
-    name = _regime(found, regime)
-    found.regime(name)
-    found.budget(budget)
-    measure = found.headline if metric is None else found.metric(metric)
-    statistics = []
-    for row in (a, b):
-        seeds = [
-            (read_run(folder), folder) for folder in find_row(results, found, name, row, _budget(found, row, budget))
-        ]
-        arrays = [read_arrays(folder, run) for run, folder in seeds if run.status == "completed"]
-        statistics.append(arrays)
-    records = []
-    for split in found.regime(name).tests:
-        if not all(rows and all(split in arrays for arrays in rows) for rows in statistics):
-            continue
-        examples = found.load(split)
-        ours, theirs = ([measure.statistics(arrays[split], examples) for arrays in rows] for rows in statistics)
-        result = paired(ours, theirs, measure)
-        records.append(
-            {
-                "split": split,
-                "n": len(examples),
-                a: np.mean([measure.score(rows) for rows in ours]),
-                b: np.mean([measure.score(rows) for rows in theirs]),
-                "difference": result.difference,
-                "low": result.low,
-                "high": result.high,
-                "differs": result.separated,
-            }
-        )
-    return records
+    """Compare two rows on the tests that both were scored on; see ``harness.comparison``."""
+    return comparison.compare(a, b, task, regime=regime, budget=budget, metric=metric, results=results)
 
 
 def reproduce(
@@ -336,11 +287,6 @@ def reproduce(
 def _regime(task: Task, regime: str | None) -> str:
     """Return a regime's name; the task's first by default."""
     return next(iter(task.regimes)) if regime is None else regime
-
-
-def _budget(task: Task, row: str, budget: str) -> str:
-    """References have a budget of their own."""
-    return REFERENCE_BUDGET if row in task.references() else budget
 
 
 __all__ = [
