@@ -48,7 +48,7 @@ def test_every_row_has_a_task_and_every_task_of_its_family_a_row():
 
 @pytest.mark.parametrize(("row", "task"), PAIRS)
 def test_a_row_trains_a_few_steps_and_is_verified(row, task, tmp_path, few):
-    settings = [f"examples={min(500, get_task(task).budget('smoke') - 1)}", "validations=2"]
+    settings = [f"examples={min(256, get_task(task).budget('smoke') - 1)}", "validations=2"]
     options = {"regime": next(iter(get_task(task).regimes)), "budget": "smoke", "seeds": [0], "settings": settings}
     (done,) = api.run(row, task, results=tmp_path, mlflow=False, **options)
     assert done.run is not None
