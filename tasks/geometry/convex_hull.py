@@ -13,7 +13,7 @@ from harness.metrics import Metric
 from harness.metrics.polygons import HULL_METRICS
 from harness.splits import Role, Size, Split, Stream
 from harness.task import Reference, Regime, Task
-from tasks.geometry import drawing, released
+from tasks.geometry import drawing, released, suite
 from tasks.geometry.points import draw_points, to_elements
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 MIXED = tuple(range(5, 51))
 REGIMES = {"5-50": MIXED, "50": (50,)}
+VALIDATION = {"5-50": 10, "50": 400}
 LADDER = {5: 500, 10: 500, 20: 500, 50: 500, 100: 500, 200: 256, 500: 128}
 """Points of each further test, and how many sets of it; fewer where a model that does not stop takes long."""
 
@@ -47,21 +48,8 @@ class ConvexHull(Task):
     name = "geometry/convex-hull"
     version = 1
     family: ClassVar[Family] = POINTING
-    splits: ClassVar[tuple[Split | Stream, ...]] = (
-        *(Stream(f"train-{name}", sizes) for name, sizes in REGIMES.items()),
-        Split("validation-5-50", "validation", MIXED, 10),
-        Split("validation-50", "validation", (50,), 400),
-        Split("test-5-50", "test", MIXED, 15),
-        *(Split(f"test-{n}", "test", (n,), count, ladder=n) for n, count in LADDER.items()),
-    )
-    regimes: ClassVar[Mapping[str, Regime]] = {
-        name: Regime(
-            f"train-{name}",
-            f"validation-{name}",
-            (f"test-{name}", *(f"test-{n}" for n in LADDER if str(n) != name)),
-        )
-        for name in REGIMES
-    }
+    splits: ClassVar[tuple[Split | Stream, ...]] = suite.splits(REGIMES, VALIDATION, 15, LADDER)
+    regimes: ClassVar[Mapping[str, Regime]] = suite.tested(REGIMES, LADDER)
     metrics: ClassVar[tuple[Metric, ...]] = HULL_METRICS
     plotted: ClassVar[tuple[str, ...]] = ("same_polygon", "coverage")
     budgets: ClassVar[Mapping[str, int]] = {

@@ -12,7 +12,7 @@ from harness.metrics import Metric
 from harness.metrics.pointing import ORDER_METRICS
 from harness.splits import Role, Size, Split, Stream
 from harness.task import Reference, Regime, Task
-from tasks.geometry import drawing
+from tasks.geometry import drawing, suite
 from tasks.geometry.points import to_elements
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 MIXED = tuple(range(5, 21))
 REGIMES = {"5": (5,), "10": (10,), "15": (15,), "5-20": MIXED}
+VALIDATION = {name: 480 // len(sizes) for name, sizes in REGIMES.items()}
 LADDER = {5: 500, 10: 500, 15: 500, 20: 500, 25: 200, 30: 200, 40: 200, 50: 200}
 """Numbers of each further test, and how many sets of it."""
 
@@ -43,20 +44,8 @@ class Sort(Task):
     name = "geometry/sort"
     version = 1
     family: ClassVar[Family] = POINTING
-    splits: ClassVar[tuple[Split | Stream, ...]] = (
-        *(Stream(f"train-{name}", sizes) for name, sizes in REGIMES.items()),
-        *(Split(f"validation-{name}", "validation", sizes, 480 // len(sizes)) for name, sizes in REGIMES.items()),
-        Split("test-5-20", "test", MIXED, 40),
-        *(Split(f"test-{n}", "test", (n,), count, ladder=n) for n, count in LADDER.items()),
-    )
-    regimes: ClassVar[Mapping[str, Regime]] = {
-        name: Regime(
-            f"train-{name}",
-            f"validation-{name}",
-            (f"test-{name}", *(f"test-{n}" for n in LADDER if str(n) != name)),
-        )
-        for name in REGIMES
-    }
+    splits: ClassVar[tuple[Split | Stream, ...]] = suite.splits(REGIMES, VALIDATION, 40, LADDER)
+    regimes: ClassVar[Mapping[str, Regime]] = suite.tested(REGIMES, LADDER)
     metrics: ClassVar[tuple[Metric, ...]] = ORDER_METRICS
     plotted: ClassVar[tuple[str, ...]] = ("sorted", "places")
     budgets: ClassVar[Mapping[str, int]] = {"smoke": 1_024, "demo": 65_536, "standard": 655_360, "paper": 1_280_000}

@@ -13,7 +13,7 @@ from harness.metrics import Metric
 from harness.metrics.tours import TOUR_METRICS
 from harness.splits import Role, Size, Split, Stream
 from harness.task import Reference, Regime, Task
-from tasks.geometry import drawing, optima, released
+from tasks.geometry import drawing, optima, released, suite
 from tasks.geometry.heuristics import greedy_edge, nearest_neighbour
 from tasks.geometry.local_search import local_search
 from tasks.geometry.points import draw_points, to_elements
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 MIXED = tuple(range(5, 21))
 REGIMES = {"5-20": MIXED, "10": (10,), "5": (5,)}
+VALIDATION = {name: 400 // len(sizes) for name, sizes in REGIMES.items()}
 LADDER = {5: 500, 10: 500, 20: 500, 25: 200, 30: 200, 40: 200, 50: 200}
 """Cities of each further test, and how many instances of it; fewer where an optimum takes longer to prove."""
 
@@ -49,20 +50,8 @@ class TSP(Task):
     name = "geometry/tsp"
     version = 1
     family: ClassVar[Family] = POINTING
-    splits: ClassVar[tuple[Split | Stream, ...]] = (
-        *(Stream(f"train-{name}", sizes) for name, sizes in REGIMES.items()),
-        *(Split(f"validation-{name}", "validation", sizes, 400 // len(sizes)) for name, sizes in REGIMES.items()),
-        Split("test-5-20", "test", MIXED, 40),
-        *(Split(f"test-{n}", "test", (n,), count, ladder=n) for n, count in LADDER.items()),
-    )
-    regimes: ClassVar[Mapping[str, Regime]] = {
-        name: Regime(
-            f"train-{name}",
-            f"validation-{name}",
-            (f"test-{name}", *(f"test-{n}" for n in LADDER if str(n) != name)),
-        )
-        for name in REGIMES
-    }
+    splits: ClassVar[tuple[Split | Stream, ...]] = suite.splits(REGIMES, VALIDATION, 40, LADDER)
+    regimes: ClassVar[Mapping[str, Regime]] = suite.tested(REGIMES, LADDER)
     metrics: ClassVar[tuple[Metric, ...]] = TOUR_METRICS
     plotted: ClassVar[tuple[str, ...]] = ("gap", "valid")
     budgets: ClassVar[Mapping[str, int]] = {"smoke": 1_024, "demo": 65_536, "standard": 524_288, "paper": 10_485_760}
