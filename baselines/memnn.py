@@ -33,8 +33,9 @@ class MemNN(pl.LightningModule):
         r   = argmax_w s_R([x, m_o1, .., m_ok], w)                                        module R
         s(x, y) = Φ_x(x)^T U^T U Φ_y(y)
 
-    Φ are bags of words with three dictionaries: for the question, for facts beside it, for what is scored. The number
-    of facts adapts: a null fact m_∅ ends the search (adaptive memory, "AM", §3.1), after ``facts`` at the latest.
+    Φ are bags of words with three dictionaries: for the question, for facts beside it, for what is scored (module R has
+    a fourth, see below). The number of facts adapts: a null fact m_∅ ends the search (adaptive memory, "AM", §3.1),
+    after ``facts`` at the latest.
 
     It is taught the supporting facts: with f_1.. f_k in the data's order, then m_∅, every other sentence and every
     other answer must score less by a margin (Memory Networks, eq. 6-8)::

@@ -192,6 +192,8 @@ def _train_and_save(
     identity, task = planned.identity, planned.task
     training = Training.model_validate(identity.training)
     schedule = Schedule(task, planned.regime, training, identity.examples, identity.seed)
+    for batches in schedule.batches:
+        batches.check()
     loader = SegmentLoader(schedule)
     saved = checkpoints.load_last()
     state = None if saved is None else next(iter(saved["callbacks"].values()))

@@ -161,7 +161,7 @@ def _suite(
 
 def _numbers_apart(name: str) -> list[tuple[int, str]]:
     """Return a key that sorts task 2 before task 10."""
-    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]
+    return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", name)]
 
 
 __all__ = ["check_board", "collect", "render", "write_board"]

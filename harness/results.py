@@ -224,16 +224,16 @@ def read_file(folder: Path, run: Run, name: str) -> bytes:
     return data
 
 
-def read_arrays(folder: Path, run: Run, name: str = "predictions.npz", group: str | None = None) -> dict[str, Stored]:
+def read_arrays(folder: Path, run: Run, file: str = "predictions.npz", group: str | None = None) -> dict[str, Stored]:
     """Return the arrays of ``predictions.npz`` or ``examples.npz`` by split (or group) and array name.
 
     Of one ``group`` where it is named: the others are not unpacked.
     """
-    arrays = npz_arrays(read_file(folder, run, name), folder / name, "" if group is None else f"{group}/")
+    arrays = npz_arrays(read_file(folder, run, file), folder / file, "" if group is None else f"{group}/")
     grouped: dict[str, Stored] = {}
     for key, array in arrays.items():
-        group, _, field = key.rpartition("/")
-        grouped.setdefault(group, {})[field] = array
+        name, _, field = key.rpartition("/")
+        grouped.setdefault(name, {})[field] = array
     return grouped
 
 

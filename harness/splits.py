@@ -130,8 +130,16 @@ class TrainingBatches:
                 )
             self._per_round = GROUP * BLOCK // batch_size
         else:
-            self._bounded = task.load(split.of if isinstance(split, Variant) else split.name)
-            self._per_round = -(-len(self._bounded) // batch_size)
+            self._per_round = -(-len(task.bounded(self._source)) // batch_size)
+
+    @property
+    def _source(self) -> str:
+        """The name of the split that the batches are of, or of the one that they vary."""
+        return self.split.of if isinstance(self.split, Variant) else self.split.name
+
+    def check(self) -> None:
+        """Make the fingerprinted part of the split; a ``UserError`` says that its data changed."""
+        self.task.load(self.split.name)
 
     def iterate(self, start: int, stop: int, part: int = 0, parts: int = 1) -> Iterator[Batch]:
         """Yield batches ``start`` to ``stop - 1``; of each, every ``parts``-th row from ``part`` on.
@@ -164,10 +172,11 @@ class TrainingBatches:
                 cut = slice(part * self.batch_size, (part + 1) * self.batch_size)
                 yield blocks[block].take(cut)
         else:
-            rows = rng.permutation(len(self._bounded))
+            bounded = self.task.load(self._source)
+            rows = rng.permutation(len(bounded))
             for batch in range(offset, offset + count):
                 chosen = rows[batch * self.batch_size : (batch + 1) * self.batch_size]
-                examples = self._bounded.take(chosen)
+                examples = bounded.take(chosen)
                 if isinstance(self.split, Variant):
                     varying = generator(self.task.name, self.task.version, f"{name}/{index}", batch)
                     examples = self.task.vary(self.split.name, examples, varying)

@@ -134,8 +134,8 @@ class SuiteTable:
 def suite_tables(board: Board) -> list[SuiteTable]:
     """Return a table for every suite of several tasks and every budget of it with runs, large budgets first.
 
-    A suite is what tasks have before the slash; each regime of each installed task that has the budget counts as one,
-    unless its task says that it does not.
+    A suite is what tasks have before the slash; each regime of each installed task that has the budget counts as one;
+    of a task that names those that count (``counted``), these alone.
     """
     found = []
     for suite in sorted({contest.task.suite for contest in board.contests}):

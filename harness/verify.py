@@ -63,8 +63,9 @@ def verify(path: Path, workers: int = 1) -> Iterator[Finding]:
     for folder in folders:  # by suite: its tasks may be made of the same data; the largest first
         shares.setdefault(folder.parts[:-5], []).append(folder)
     with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
-        for found in pool.map(_verify_all, sorted(shares.values(), key=len, reverse=True)):
-            yield from found
+        begun = {key: pool.submit(_verify_all, shares[key]) for key in sorted(shares, key=lambda k: -len(shares[k]))}
+        for key in shares:
+            yield from begun[key].result()
 
 
 def _verify_all(folders: Sequence[Path]) -> list[Finding]:
@@ -198,7 +199,7 @@ def _check_examples(folder: Path, run: Run, task: Task) -> None:
 def _check_data(folder: Path, run: Run, task: Task, load: bool) -> None:
     """Require the run's task version and data to be today's, by the pinned fingerprint of each split of its regime.
 
-    The tests are made again and checked against theirs; what a model learns from is when something trains on it. Data
+    The tests are made again and checked against theirs; what a model learns from is checked before it trains. Data
     that cannot be loaded here are compared by what is pinned, where all of the regime is.
     """
     identity = run.identity

@@ -32,6 +32,8 @@ def _examples(group: Group) -> Iterator[tuple[str, int, Stored]]:
     member = group.members[0]
     for place, explanation in read_arrays(member.folder, member.run, "examples.npz").items():
         split, _, row = place.rpartition("/")
+        if not row.isdecimal():
+            raise CorruptBundleError(f"{member.folder}: {place} in examples.npz is no example of a split")
         yield split, int(row), explanation
 
 
@@ -48,8 +50,9 @@ def draw(board: Board, contest: Contest) -> Figure:
         for axis in axes[len(examples) :]:
             axis.set_axis_off()
         for (split, row, explanation), axis in zip(examples, axes, strict=False):
+            data = contest.task.load(split)
             try:
-                contest.task.draw(axis, contest.task.load(split), row, explanation)
+                contest.task.draw(axis, data, row, explanation)
             except (ValueError, IndexError, KeyError, TypeError) as error:  # of another shape: a stranger's, perhaps
                 folder = group.members[0].folder
                 raise CorruptBundleError(f"{folder}: {split}/{row} in examples.npz cannot be drawn: {error}") from error

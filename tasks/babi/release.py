@@ -83,7 +83,7 @@ def read(path: str) -> list[Story]:
     git = hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
     found = git if kind == "git" else hashlib.sha256(content).hexdigest()
     try:
-        stories = _parsed(content.decode("ascii"), path)
+        stories = list(_parsed(content.decode("ascii"), path))
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not the release's file: {error}") from error
     if found != expected:

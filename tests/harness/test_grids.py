@@ -99,6 +99,19 @@ def test_the_table_has_a_line_each_and_none_without_runs(read, board):
     assert find(read({**GRID, "grid": ["rnn"]}), board) is None
 
 
+def test_a_grid_of_several_tasks_has_their_mean_where_all_are_there(read, board):
+    found = find(read({**GRID, "tasks": [COPY, REVERSE]}), board)
+    assert found is not None
+    header, _, *body = found.table.splitlines()
+    assert header.startswith("| row | exact match | mean | copy | reverse |")
+    cells = {
+        line.split(" | ")[0].strip("| `"): line.strip("| ").split(" | ")[2:] for line in body if "over seeds" in line
+    }
+    assert cells["bahdanau"][0] == cells["bahdanau"][2] == "–"  # it was not run on reverse
+    mean, copy, reverse = map(float, cells["lstm"])
+    assert mean == pytest.approx((copy + reverse) / 2, abs=0.001)
+
+
 def test_figures_are_drawn_the_same_twice(read, board):
     for content in (GRID, AGAINST):
         (name, drawn), (other, again) = (file for _ in range(2) for file in study_figure(board, read(content)).items())

@@ -60,6 +60,7 @@ def test_every_task_names_a_floor_and_a_ceiling_that_it_has(name):
     task = get_task(name)
     assert {task.floor, task.ceiling} <= set(task.references())
     assert task.floor != task.ceiling
+    assert set(task.counted or ()) <= set(task.regimes)
     assert task.threshold is not None
 
 
@@ -127,12 +128,20 @@ def test_a_row_that_lacks_a_task_is_partial_without_a_rank(results, tmp_path):
     assert lines[lines["row"] == "half"]["task"].fillna("").tolist() == ["", COPY]
 
 
-@pytest.mark.parametrize(("counted", "tables"), [((), 0), (("default",), 1)], ids=["not", "counted"])
-def test_a_task_says_which_regimes_count(results, monkeypatch, counted, tables):
+def test_a_task_says_which_regimes_count(results, tmp_path, monkeypatch):
+    monkeypatch.setattr(suites, "task_names", lambda: [COPY, REVERSE, "seq2seq/translate"])
+    monkeypatch.setattr(type(get_task("seq2seq/translate")), "counted", ("15",))
     fill(results, "whole", 0.1)
     fill(results, "half", 0.002, tasks=(COPY,))
-    monkeypatch.setattr(type(get_task(COPY)), "counted", counted)
-    assert len(suite_tables(load_board(results, []))) == tables  # one task is no suite
+    assert [scale.label for scale in only_table(results).scales] == [COPY, REVERSE, "seq2seq/translate:15"]
+    monkeypatch.setattr(type(get_task("seq2seq/translate")), "counted", ())
+    assert set(only_table(results).rows) == {"whole", "half"}
+    monkeypatch.setattr(type(get_task(COPY)), "counted", ())
+    assert suite_tables(load_board(results, [])) == []  # one task is no suite
+    monkeypatch.setattr(type(get_task("seq2seq/translate")), "counted", None)
+    assert set(only_table(results).rows) == {"whole"}  # the other was run on nothing that counts
+    board = write_board(results, tmp_path / "board.md", [])[-1]
+    assert "partial" in board.read_text()
 
 
 def test_the_twenty_babi_tasks_count_once():

@@ -129,6 +129,15 @@ def test_two_runs_of_one_identity_give_identical_predictions(tmp_path):
     assert other.scores != run_a.scores
 
 
+def test_a_run_refuses_a_training_stream_that_changed(tmp_path, monkeypatch):
+    planned = plan_one("Tiny")
+    monkeypatch.setitem(planned.task.pinned["splits"], "train", "0" * 64)
+    planned.task._loaded.pop("train", None)
+    with pytest.raises(UserError, match=r"split train of ntm/copy version \d has fingerprint"):
+        run_one(planned, tmp_path)
+    assert not list(tmp_path.rglob("run.json"))
+
+
 def test_a_run_leaves_the_global_generators_as_they_were(tmp_path):
     torch.manual_seed(5)
     before = torch.get_rng_state()

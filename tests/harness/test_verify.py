@@ -481,10 +481,21 @@ def test_processes_find_the_same_in_the_same_order(tmp_path, monkeypatch):
     from harness.references import run_references
     from harness.registry import get_task
 
-    run_references([get_task(name) for name in ("seq2seq/copy", "ntm/copy")], tmp_path)
+    run_references([get_task(name) for name in ("ntm/copy", "seq2seq/copy", "seq2seq/reverse")], tmp_path)
     broken = sorted(tmp_path.rglob("predictions.npz"))[1]
     broken.write_bytes(broken.read_bytes()[:-1])
     alone = list(verify(tmp_path))
     monkeypatch.setattr("harness.verify.SHARED", 1)
     assert list(verify(tmp_path, workers=2)) == alone
     assert [finding.status for finding in alone].count("failed") == 1
+
+
+def test_training_data_are_not_made_again(tmp_path):
+    from harness import api
+    from harness.registry import get_task
+
+    (done,) = api.run("ngram", "babi/qa1", regime="1k", budget="smoke", seeds=[0], results=tmp_path, mlflow=False)
+    task = get_task("babi/qa1")
+    task._loaded.clear()
+    assert verify_bundle(done.folder).status == "verified"
+    assert list(task._loaded) == ["test"]
