@@ -121,21 +121,24 @@ class TrainingBatches:
         self.task, self.split, self.seed, self.batch_size, self.phase = task, split, seed, batch_size, phase
         if batch_size < 1:
             raise UserError(f"batch_size {batch_size} is not valid: it must be at least 1")
-        if isinstance(split, Stream):
-            if BLOCK % batch_size:
-                valid = ", ".join(str(n) for n in range(1, BLOCK + 1) if BLOCK % n == 0)
-                raise UserError(
-                    f"batch_size {batch_size} is not valid for the stream {task.name}:{split.name}: a batch is cut "
-                    f"from a block of {BLOCK}. Valid: {valid}"
-                )
-            self._per_round = GROUP * BLOCK // batch_size
-        else:
-            self._per_round = -(-len(task.bounded(self._source)) // batch_size)
+        if isinstance(split, Stream) and BLOCK % batch_size:
+            valid = ", ".join(str(n) for n in range(1, BLOCK + 1) if BLOCK % n == 0)
+            raise UserError(
+                f"batch_size {batch_size} is not valid for the stream {task.name}:{split.name}: a batch is cut "
+                f"from a block of {BLOCK}. Valid: {valid}"
+            )
 
     @property
-    def _source(self) -> str:
-        """The name of the split that the batches are of, or of the one that they vary."""
-        return self.split.of if isinstance(self.split, Variant) else self.split.name
+    def _bounded(self) -> Examples:
+        """The split that the batches are of, or the one that they vary; loaded when the first batch is."""
+        return self.task.load(self.split.of if isinstance(self.split, Variant) else self.split.name)
+
+    @property
+    def _per_round(self) -> int:
+        """Batches of a group of blocks, or of an epoch."""
+        if isinstance(self.split, Stream):
+            return GROUP * BLOCK // self.batch_size
+        return -(-len(self._bounded) // self.batch_size)
 
     def check(self) -> None:
         """Make the fingerprinted part of the split; a ``UserError`` says that its data changed."""
@@ -172,7 +175,7 @@ class TrainingBatches:
                 cut = slice(part * self.batch_size, (part + 1) * self.batch_size)
                 yield blocks[block].take(cut)
         else:
-            bounded = self.task.load(self._source)
+            bounded = self._bounded
             rows = rng.permutation(len(bounded))
             for batch in range(offset, offset + count):
                 chosen = rows[batch * self.batch_size : (batch + 1) * self.batch_size]
