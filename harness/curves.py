@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from harness.cells import records
+from harness.cells import records, size_range
 from harness.ranking import centre_of
 from harness.results import REFERENCE_BUDGET
 from harness.standings import Board, Contest
@@ -31,12 +31,15 @@ class Curve:
 def curves(board: Board, contest: Contest) -> dict[tuple[str, str, str], Curve]:
     """Return the curves of a table by budget (its own or ``reference``), row and metric.
 
-    One point a size: where the ladder repeats a size of the first test, the ladder's own stands. A test that is neither
-    the first nor on the ladder is not drawn.
+    One point a size: where the ladder repeats a size of the first test, the ladder's own stands, and where it repeats
+    the smallest and the largest, its points alone: they have more examples. A test that is neither the first nor on the
+    ladder is not drawn.
     """
     scores = board.scores
     first, *others = contest.task.regime(contest.regime).tests
-    drawn = [first, *(split for split in others if contest.task.bounded(split).ladder is not None)]
+    ladder = {split: rung for split in others if (rung := contest.task.bounded(split).ladder) is not None}
+    own = size_range(contest.task, first)
+    drawn = list(ladder) if set(own) <= set(ladder.values()) else [first, *ladder]
     chosen = scores[
         (scores["task"] == contest.task.name)
         & (scores["regime"] == contest.regime)

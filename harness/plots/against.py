@@ -34,6 +34,6 @@ def draw(board: Board, study: Study) -> Figure:
         score_axis(axis, place.metric, np.concatenate(drawn) if drawn else np.empty(0))
         axis.set_xticks(sorted(set(study.against.rows.values())))
         axis.set_xlabel(study.against.title)
-        axis.set_title(place.label, fontsize=8)
+        axis.set_title(place.label, fontsize=8, loc="right")
     legend(figure, axes[0], f"{study.suite} · {study.budget}", f"rows: {', '.join(study.against.rows)}")
     return figure

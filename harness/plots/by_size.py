@@ -27,6 +27,9 @@ from harness.ranking import centre_of
 from harness.results import REFERENCE_BUDGET
 from harness.standings import Board, Contest
 
+FAR = 6
+"""A reference so many times worse than the rows leaves the frame; a ladder so many times longer is in logarithms."""
+
 
 def draw(board: Board, contest: Contest) -> Figure:
     """Return the figure: a panel a plotted metric, a line a row with its interval as a band, or each of its seeds."""
@@ -34,12 +37,37 @@ def draw(board: Board, contest: Contest) -> Figure:
     figure, axes = panels(len(contest.task.plotted))
     counts: set[int] = set()
     for axis, name in zip(axes, contest.task.plotted, strict=True):
-        drawn = list(_panel(axis, board, contest, contest.task.metric(name), lines))
-        score_axis(axis, contest.task.metric(name), np.concatenate([c.centre for c in drawn]) if drawn else np.empty(0))
-        axis.set_xlabel(contest.task.size_name)
+        metric = contest.task.metric(name)
+        rows = list(_rows(axis, board, contest, metric, lines))
+        references = list(_references(axis, contest, metric, lines))
+        score_axis(axis, metric, _in_frame(rows, references, metric))
+        drawn = rows + references
+        _sizes(axis, contest, drawn)
         counts |= {int(n) for c in drawn for n in c.n if n}
     legend(figure, axes[0], " · ".join(contest.key), _caption(contest, counts))
     return figure
+
+
+def _in_frame(rows: list[Curve], references: list[Curve], metric: Metric) -> np.ndarray:
+    """Return the values that the frame holds: all but references that are far worse than every row.
+
+    Bits are drawn in logarithms, where they do no harm.
+    """
+    largest = max((np.nanmax(curve.centre, initial=0) for curve in rows), default=0)
+    near = [
+        c for c in references if np.nanmax(c.centre, initial=0) <= FAR * largest or metric.unit == "bits" or not rows
+    ]
+    return np.concatenate([np.empty(0), *(curve.centre for curve in (*rows, *near))])
+
+
+def _sizes(axis: Axes, contest: Contest, drawn: list[Curve]) -> None:
+    """Label the axis of sizes; in logarithms where the ladder goes many times beyond the sizes trained on."""
+    axis.set_xlabel(contest.task.size_name)
+    sizes = sorted({float(size) for curve in drawn for size in curve.size})
+    if sizes and sizes[-1] > FAR * size_range(contest.task, contest.test)[1]:
+        axis.set_xscale("log")
+        axis.set_xticks(sizes, [f"{size:g}" for size in sizes])
+        axis.minorticks_off()
 
 
 def _caption(contest: Contest, counts: set[int]) -> str:
@@ -49,10 +77,10 @@ def _caption(contest: Contest, counts: set[int]) -> str:
     return f"{line}; shaded: sizes trained on; {n} examples a point; ×: no value"
 
 
-def _panel(
+def _rows(
     axis: Axes, board: Board, contest: Contest, metric: Metric, lines: dict[tuple[str, str, str], Curve]
 ) -> Iterator[Curve]:
-    """Draw one metric and yield what was drawn."""
+    """Draw the rows of a table in one metric, and yield what was drawn."""
     axis.axvspan(*size_range(contest.task, contest.test), color="#f2f2f2", zorder=0)
     for ranked in board.contests[contest]:
         if (line := lines.get((contest.budget, ranked.row, metric.name))) is not None:
@@ -61,6 +89,12 @@ def _panel(
             if group is not None and centre_of(contest.task) == "median":
                 _draw_seeds(axis, line, style_of(ranked.row), group, metric)
             yield line
+
+
+def _references(
+    axis: Axes, contest: Contest, metric: Metric, lines: dict[tuple[str, str, str], Curve]
+) -> Iterator[Curve]:
+    """Draw the references, and what counts as solved."""
     for index, row in enumerate(contest.task.references()):
         if (line := lines.get((REFERENCE_BUDGET, row, metric.name))) is not None:
             axis.plot(line.size, line.centre, label=row, **reference_style(index))

@@ -12,7 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from harness import provenance
-from harness.curves import curves
+from harness.curves import Curve, curves
 from harness.errors import CorruptBundleError
 from harness.plots import FIGURES, by_size, cost, figures, kinds, learning, plotting_versions
 from harness.plots.style import style_of, svg, themed
@@ -280,3 +280,32 @@ def test_an_explanation_of_another_shape_is_named(tmp_path):
     message = re.escape(f"{folder}: {split}/{row} in examples.npz cannot be drawn: ")
     with pytest.raises(CorruptBundleError, match=message):
         figures(found, next(iter(found.contests)))
+
+
+def test_a_ladder_that_has_both_ends_of_the_first_test_stands_alone(board, contest, monkeypatch):
+    inside = next(iter(curves(board, contest).values()))
+    assert "test" in inside.split
+    monkeypatch.setattr("harness.curves.size_range", lambda *_: (10.0, 20.0))  # rungs of the ladder
+    alone = next(iter(curves(board, contest).values()))
+    assert "test" not in alone.split
+    assert alone.size.tolist() == sorted(get_task(TAPE).bounded(split).ladder for split in set(alone.split))
+
+
+def test_a_reference_that_is_far_worse_leaves_the_frame():
+    gap, bits = get_task("geometry/tsp").headline, get_task(TAPE).headline
+    row, near, far = (Curve(*[np.array([1.0, high])] * 5, ["test", "test-20"]) for high in (5.0, 20.0, 300.0))
+    assert by_size._in_frame([row], [near, far], gap).max() == 20
+    assert by_size._in_frame([row], [near, far], bits).max() == 300
+    assert by_size._in_frame([], [far], gap).max() == 300
+
+
+def test_sizes_far_beyond_those_trained_on_are_in_logarithms(contest):
+    def axis(largest: float):
+        figure = Figure()
+        ax = figure.subplots()
+        by_size._sizes(ax, contest, [Curve(*[np.array([1.0, largest])] * 5, ["test", "test-120"])])
+        return ax
+
+    assert axis(120.0).get_xscale() == "linear"  # six times 20
+    assert axis(500.0).get_xscale() == "log"
+    assert [tick.get_text() for tick in axis(500.0).get_xticklabels()] == ["1", "500"]
