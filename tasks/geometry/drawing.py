@@ -44,6 +44,16 @@ def polygons(axis: "Axes", examples: Examples, row: int, explanation: Stored) ->
     plane.scatter(elements[:, 0], elements[:, 1], s=6, color="black", zorder=3)
     plane.set_aspect("equal")
     plane.set_axis_off()
+    plane.text(
+        0.5,
+        -0.03,
+        "grey: right; blue: answer",
+        transform=plane.transAxes,
+        ha="center",
+        va="top",
+        fontsize=7,
+        color="#555555",
+    )
     pointer(heat, explanation)
 
 
