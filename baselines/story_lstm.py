@@ -24,7 +24,7 @@ class StoryLSTM(pl.LightningModule):
 
     All that it knows of the story is in one vector when the question comes. It reads the last ``memory`` sentences.
 
-    Texts differ tenfold in length. They are read a piece at a time, each piece of those alone that have not ended.
+    Texts differ much in length. They are read a piece at a time, each piece of those alone that have not ended.
 
     Deviations: the paper names no sizes; the forget bias starts at 1; Adam.
     """

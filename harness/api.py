@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness import checkpoints as checkpoint_store
-from harness import comparison, exchange, reproduction, submission
+from harness import exchange, reproduction, submission
 from harness.cells import COMPETING
 from harness.check import Check
 from harness.check import check as check
+from harness.comparison import compare as compare
 from harness.errors import UserError
 from harness.exchange import STREAMED
 from harness.files import write_whole
@@ -31,7 +32,7 @@ from harness.recipe import sources as recipe_sources
 from harness.records import Run, Score
 from harness.registry import get_task, match_tasks
 from harness.reproduction import Outcome, rows_to_reproduce
-from harness.results import read_run
+from harness.results import RESULTS, read_run
 from harness.scaffold import new as new
 from harness.submission import Standing
 from harness.sweep import Done, run_all
@@ -42,8 +43,6 @@ from harness.verify import verify as verify
 
 if TYPE_CHECKING:
     import pytorch_lightning as pl
-
-RESULTS = Path("results")
 
 
 def run(
@@ -249,20 +248,6 @@ def fingerprint(task: str) -> Path:
     }
     found.fingerprint_path.parent.mkdir(exist_ok=True)
     return write_whole(found.fingerprint_path, (json.dumps(content, indent=1) + "\n").encode())
-
-
-def compare(
-    a: str,
-    b: str,
-    task: str,
-    *,
-    regime: str | None = None,
-    budget: str = "standard",
-    metric: str | None = None,
-    results: Path = RESULTS,
-) -> list[dict[str, Any]]:
-    """Compare two rows on the tests that both were scored on; see ``harness.comparison``."""
-    return comparison.compare(a, b, task, regime=regime, budget=budget, metric=metric, results=results)
 
 
 def reproduce(

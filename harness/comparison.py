@@ -7,7 +7,7 @@ import numpy as np
 
 from harness.errors import unknown
 from harness.registry import get_task
-from harness.results import REFERENCE_BUDGET, read_arrays, read_run
+from harness.results import REFERENCE_BUDGET, RESULTS, read_arrays, read_run
 from harness.statistics import compare as paired
 from harness.task import Task
 
@@ -30,7 +30,7 @@ def compare(
     regime: str | None = None,
     budget: str = "standard",
     metric: str | None = None,
-    results: Path,
+    results: Path = RESULTS,
 ) -> list[dict[str, Any]]:
     """Compare two rows on the tests that both were scored on.
 

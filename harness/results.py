@@ -29,6 +29,8 @@ from harness.errors import CorruptBundleError, UserError
 from harness.families.base import Stored
 from harness.records import SCHEMA_VERSION, FileName, Identity, Reproduction, Run, canonical_json
 
+RESULTS = Path("results")
+"""Where runs lie if nothing else is said."""
 REFERENCE_BUDGET, EXTERNAL_BUDGET = "reference", "external"
 """What stands for a budget where nothing was trained here."""
 LARGEST_ARCHIVE = 2**29

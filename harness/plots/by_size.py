@@ -28,7 +28,9 @@ from harness.results import REFERENCE_BUDGET
 from harness.standings import Board, Contest
 
 FAR = 6
-"""A reference so many times worse than the rows leaves the frame; a ladder so many times longer is in logarithms."""
+"""A reference so many times worse than every row leaves the frame."""
+LONG = 6
+"""A ladder that goes so many times beyond the sizes trained on is drawn in logarithms."""
 
 
 def draw(board: Board, contest: Contest) -> Figure:
@@ -64,7 +66,7 @@ def _sizes(axis: Axes, contest: Contest, drawn: list[Curve]) -> None:
     """Label the axis of sizes; in logarithms where the ladder goes many times beyond the sizes trained on."""
     axis.set_xlabel(contest.task.size_name)
     sizes = sorted({float(size) for curve in drawn for size in curve.size})
-    if sizes and sizes[-1] > FAR * size_range(contest.task, contest.test)[1]:
+    if sizes and sizes[-1] > LONG * size_range(contest.task, contest.test)[1]:
         axis.set_xscale("log")
         axis.set_xticks(sizes, [f"{size:g}" for size in sizes])
         axis.minorticks_off()

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 MIXED = tuple(range(5, 51))
 REGIMES = {"5-50": MIXED, "50": (50,)}
 VALIDATION = {"5-50": 10, "50": 400}
+"""Sets of each size for validation, by regime."""
 LADDER = {5: 500, 10: 500, 20: 500, 50: 500, 100: 500, 200: 256, 500: 128}
 """Points of each further test, and how many sets of it; fewer where a model that does not stop takes long."""
 

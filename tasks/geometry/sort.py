@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 MIXED = tuple(range(5, 21))
 REGIMES = {"5": (5,), "10": (10,), "15": (15,), "5-20": MIXED}
 VALIDATION = {name: 480 // len(sizes) for name, sizes in REGIMES.items()}
+"""Sets of each size for validation, by regime."""
 LADDER = {5: 500, 10: 500, 15: 500, 20: 500, 25: 200, 30: 200, 40: 200, 50: 200}
 """Numbers of each further test, and how many sets of it."""
 

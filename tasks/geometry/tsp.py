@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 MIXED = tuple(range(5, 21))
 REGIMES = {"5-20": MIXED, "10": (10,), "5": (5,)}
 VALIDATION = {name: 400 // len(sizes) for name, sizes in REGIMES.items()}
+"""Instances of each size for validation, by regime."""
 LADDER = {5: 500, 10: 500, 20: 500, 25: 200, 30: 200, 40: 200, 50: 200}
 """Cities of each further test, and how many instances of it; fewer where an optimum takes longer to prove."""
 
