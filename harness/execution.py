@@ -279,6 +279,7 @@ def _scored(
         identity=identity,
         title=planned.recipe.title,
         departs_from_budget=identity.examples != task.budget(identity.budget, identity.regime),
+        tuning=" ".join(planned.recipe.tuning.split()),
         signatures={metric.name: metric.signature for metric in task.metrics if metric.signature},
         scores=scores,
         unsupported=reasons,

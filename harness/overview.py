@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from harness.groups import Group
 from harness.markdown import DASH, Notes, code, escape, interval, number, table
@@ -17,7 +18,7 @@ TASKS_SHOWN = 10
 """Most tasks with a column of their own; ``suites.csv`` has them all."""
 MISSING_SHOWN = 4
 """Most tasks that a note lists for one reason."""
-NOT_SAID = "not said: no installed recipe tells it"
+NOT_SAID = "not said: neither an installed recipe nor a run tells it"
 
 
 @dataclass(frozen=True)
@@ -93,13 +94,19 @@ def _seeds(row: SuiteRow, notes: Notes) -> str:
 
 
 def tuned(board: Board, suite: str) -> str:
-    """Return the table of what was tuned for the rows of a suite's tables; rows that say the same share a line."""
+    """Return the table of what was tuned for the rows of a suite's tables; rows that say the same share a line.
+
+    An installed recipe tells it of its row; of others their runs do, as their recipes told it then.
+    """
     contests = [contest for contest in board.contests if contest.task.suite == suite]
     rows = {line.row for contest in contests for line in board.contests[contest]}
     said: dict[str, list[str]] = {}
-    for row in sorted(row for row in rows if any(len(board.runs_of(*contest.key, row)) for contest in contests)):
-        text = get_recipe(row).tuning if row in recipe_paths() else ""
-        said.setdefault(" ".join(text.split()) or NOT_SAID, []).append(row)
+    for row in sorted(rows):
+        runs = pd.concat([board.runs_of(*contest.key, row) for contest in contests])
+        if runs.empty:
+            continue
+        texts = [get_recipe(row).tuning] if row in recipe_paths() else runs["tuning"].unique().tolist()
+        said.setdefault(" ".join(" ".join(texts).split()) or NOT_SAID, []).append(row)
     body = [[", ".join(map(code, own)), escape(text)] for text, own in said.items()]
     return table(["row", "what was tuned"], body, range(0)) if body else ""
 

@@ -13,7 +13,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from harness.errors import UserError, unknown
-from harness.records import Name
+from harness.records import LONGEST_TUNING, Name
 from harness.registry import load_model_class, model_names, recipe_folders
 from harness.task import Task
 
@@ -102,7 +102,7 @@ class Recipe(Strict):
     hyperparameters: dict[str, Any] = {}
     training: Training = Training()
     tasks: dict[str, TaskOverride] = {}
-    tuning: str = ""
+    tuning: str = Field("", max_length=LONGEST_TUNING)
     community: bool = False
 
     def resolve(self, task: Task) -> "Recipe":
@@ -267,6 +267,7 @@ def override(recipe: Recipe, settings: list[str]) -> Recipe:
         "tasks": {**recipe.tasks, "**": everywhere},  # after, and beside, a recipe's own "*"
         "community": True,
         "colour": COMMUNITY_COLOUR,
+        "tuning": "",  # what was tuned was another row
     }
     return recipe.model_copy(update=changed)
 

@@ -18,6 +18,8 @@ TaskName = Annotated[str, StringConstraints(pattern=r"^\w[\w.-]*(/\w[\w.-]*)+$",
 """``suite/task``."""
 FileName = Literal["predictions.npz", "curve.csv", "examples.npz"]
 """Files that a bundle may have beside its ``run.json``."""
+LONGEST_TUNING = 4_000
+"""Characters in which a recipe tells what was tuned."""
 SELF_REPORTED, RE_RUN = "self-reported", "re-run"
 Status = Literal["completed", "diverged"]
 
@@ -128,6 +130,8 @@ class Run(Record):
     title: str
     bound: Literal["exact", "expected", "none"] | None = None
     departs_from_budget: bool = False
+    tuning: str = Field("", max_length=LONGEST_TUNING, exclude_if=lambda text: not text)
+    """What the recipe said was tuned when the run was made; not written where it said nothing."""
     signatures: dict[str, str] = {}
     scores: list[Score]
     unsupported: dict[str, str] = {}

@@ -306,6 +306,7 @@ def test_an_overridden_row_says_so(thing):
     assert changed.row == override(thing, ["rate=3e-4", "width=32"]).row
     assert changed.community
     assert changed.colour == COMMUNITY_COLOUR
+    assert override(thing.model_copy(update={"tuning": "width, 3 trials"}), ["width=32"]).tuning == ""
     assert override(thing, []) is thing
     assert thing.row == "thing"
 

@@ -261,7 +261,9 @@ def test_what_an_older_version_scored_is_superseded_with_the_reason(results, tmp
 def test_what_was_tuned_is_told_by_row(results):
     fill(results, "lstm", 0.02)
     fill(results, "nobodys-row", 0.02)
+    fill(results, "strangers-row", 0.02, tuning="the rate | 3 trials")
     lines = tuned(load_board(results, []), "seq2seq").splitlines()
     assert any("`lstm`" in line and "4 trials of one seed" in line for line in lines)
     assert any("`nobodys-row`" in line and "not said" in line for line in lines)
+    assert any("`strangers-row`" in line and r"the rate \| 3 trials" in line for line in lines)
     assert tuned(load_board(results, []), "ntm") == ""
