@@ -230,14 +230,18 @@ def prove(task: str = "*") -> Iterator[Proof]:
 
 
 def fingerprint(task: str) -> Path:
-    """Pin the fingerprints and overlap rates of a task in the JSON beside its module, and return that file."""
+    """Pin the fingerprints and overlap rates of a task in the JSON beside its module, and return that file.
+
+    Splits that the task did not have before are added; what is pinned stays, and a ``UserError`` says so where nothing
+    is new.
+    """
     found = get_task(task)
-    if found.pinned["splits"]:
+    regimes = [regime for regime in found.regimes if found.missing(regime) is None]
+    if found.pinned["splits"] and all(found.pinned["splits"].keys() >= {*found.regime(r).names} for r in regimes):
         raise UserError(
             f"{found.name} version {found.version} has pinned fingerprints in {found.fingerprint_path.name}; they are "
             "fixed. Raise the task's version to change what a split holds"
         )
-    regimes = [regime for regime in found.regimes if found.missing(regime) is None]
     if not regimes:
         raise UserError(f"{found.name} cannot be pinned: {found.missing(next(iter(found.regimes)))}")
     content: dict[str, Any] = {

@@ -8,7 +8,7 @@ from numpy.random import RandomState
 from harness.splits import AnySplit, Split, Variant
 from harness.task import Regime
 from tasks.sort_of_clevr.scenes import Scenes, one_a_colour_with_unseen
-from tasks.sort_of_clevr.suite import AUGMENTED, NON_RELATIONAL_ONLY, TRAINING, VALIDATION, SortOfClevr
+from tasks.sort_of_clevr.suite import TRAINING, VALIDATION, VARIANTS, SortOfClevr
 
 TEST, RUNG_TEST = 500, 250
 RUNGS = (2, 4)
@@ -20,8 +20,7 @@ class UnseenPairs(SortOfClevr):
 
     splits: ClassVar[tuple[AnySplit, ...]] = (
         Split("train", "train", (0,), TRAINING),
-        Variant(NON_RELATIONAL_ONLY, "train"),
-        Variant(AUGMENTED, "train"),
+        *(Variant(name, "train") for name in VARIANTS),
         Split("validation", "validation", (0,), VALIDATION),
         Split("test", "test", (0,), TEST),
         *(Split(f"test-{unseen}", "test", (unseen,), RUNG_TEST, ladder=unseen) for unseen in RUNGS),
@@ -31,7 +30,7 @@ class UnseenPairs(SortOfClevr):
             "train",
             "validation",
             ("test", *(f"test-{unseen}" for unseen in RUNGS)),
-            also=(NON_RELATIONAL_ONLY, AUGMENTED),
+            also=VARIANTS,
         )
     }
     size_name: ClassVar[str] = "objects of an unseen colour–shape pair"

@@ -17,7 +17,8 @@ class Pixels(PixelForm):
     differ, and none is asked that has no single answer (ties, an object exactly in the middle). 9,800 training scenes,
     200 for validation, 2,000 to test (and 200, as published); a ladder of crowded scenes with 8, 10 and 12 objects, in
     which two colours share all objects beyond four and the questions are about the other four. A recipe's phases may
-    train on ``train-nonrelational`` (ten questions a scene) and ``train-augmented`` (scenes turned to any of 8 sides).
+    train on ``train-nonrelational`` (ten questions a scene), ``train-augmented`` (scenes turned to any of 8 sides) and
+    ``train-relational`` (turned, and without seven of the ten non-relational questions).
 
     An example is a scene with its questions. Source: Santoro et al. 2017, §5.3; its generator is not public. Unlike the
     popular public one: no overlaps, no question twice, no ties, and no object is its own neighbour.

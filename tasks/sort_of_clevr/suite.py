@@ -41,7 +41,10 @@ TRAINING, VALIDATION, TEST, PUBLISHED_TEST = 9_800, 200, 2_000, 200
 CROWDS, CROWD_TEST = (8, 10, 12), 200
 """Objects of the ladder's scenes, and scenes a rung."""
 
-NON_RELATIONAL_ONLY, AUGMENTED = "train-nonrelational", "train-augmented"
+NON_RELATIONAL_ONLY, AUGMENTED, RELATIONAL_MOSTLY = "train-nonrelational", "train-augmented", "train-relational"
+VARIANTS = (NON_RELATIONAL_ONLY, AUGMENTED, RELATIONAL_MOSTLY)
+REMINDERS = 3
+"""Non-relational questions that ``train-relational`` keeps of each scene, lest what they ask for be forgotten."""
 
 
 def _metrics() -> tuple[Metric, ...]:
@@ -69,8 +72,7 @@ class SortOfClevr(Task):
     family: ClassVar[Family] = SCENE
     splits: ClassVar[tuple[AnySplit, ...]] = (
         Split("train", "train", (len(COLOURS),), TRAINING),
-        Variant(NON_RELATIONAL_ONLY, "train"),
-        Variant(AUGMENTED, "train"),
+        *(Variant(name, "train") for name in VARIANTS),
         Split("validation", "validation", (len(COLOURS),), VALIDATION),
         Split("test", "test", (len(COLOURS),), TEST),
         Split("test-200", "test", (len(COLOURS),), PUBLISHED_TEST),
@@ -81,7 +83,7 @@ class SortOfClevr(Task):
             "train",
             "validation",
             ("test", "test-200", *(f"test-{objects}" for objects in CROWDS)),
-            also=(NON_RELATIONAL_ONLY, AUGMENTED),
+            also=VARIANTS,
         )
     }
     metrics: ClassVar[tuple[Metric, ...]] = _metrics()
@@ -135,7 +137,10 @@ class SortOfClevr(Task):
         )
 
     def vary(self, split: str, examples: Examples, rng: RandomState) -> Examples:
-        """Keep the non-relational questions alone, or turn every scene and its questions to one of eight sides."""
+        """Keep the non-relational questions alone, or turn every scene and its questions to one of eight sides.
+
+        ``train-relational`` leaves out most non-relational questions, too; they lie in random order, so any will do.
+        """
         scene, question, answer = examples.inputs["scene"], examples.inputs["question"], examples.targets["answer"]
         if split == NON_RELATIONAL_ONLY:
             question, answer = question[:, :PER_KIND], answer[:, :PER_KIND]
@@ -143,6 +148,8 @@ class SortOfClevr(Task):
             turns = rng.randint(0, 2, size=(3, len(examples))).astype(bool)
             scene = self.turn(scene, *turns)
             question, answer = mirror(question, answer, *turns)
+        if split == RELATIONAL_MOSTLY:
+            question, answer = question[:, PER_KIND - REMINDERS :], answer[:, PER_KIND - REMINDERS :]
         return replace(examples, inputs={"scene": scene, "question": question}, targets={"answer": answer})
 
     def references(self) -> dict[str, Reference]:

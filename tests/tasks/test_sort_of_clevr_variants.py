@@ -74,6 +74,20 @@ def test_all_eight_sides_are_drawn():
     assert counts == pytest.approx(np.full(8, 50), abs=28)
 
 
+def test_relational_training_is_turned_and_keeps_three_of_the_other_questions():
+    task = get_task("sort-of-clevr/state")
+    examples = task.load("train").take(slice(0, 64))
+    whole = task.vary("train-augmented", examples, RandomState(0))
+    part = task.vary("train-relational", examples, RandomState(0))
+    assert part.inputs["question"].shape == (64, 13, 11)
+    np.testing.assert_array_equal(part.inputs["scene"], whole.inputs["scene"])
+    np.testing.assert_array_equal(part.inputs["question"], whole.inputs["question"][:, 7:])
+    np.testing.assert_array_equal(part.targets["answer"], whole.targets["answer"][:, 7:])
+    assert of_kind(part.inputs["question"], 0).sum(1).tolist() == [3] * 64
+    for subtype in range(3):  # each is asked, so none is forgotten
+        assert of_kind(part.inputs["question"], 0, subtype).any()
+
+
 def test_non_relational_training_has_the_first_ten_questions():
     task = get_task("sort-of-clevr/pixels")
     (batch,) = TrainingBatches(task, task.split("train-nonrelational"), 0, 32).iterate(0, 1)
