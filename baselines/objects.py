@@ -14,8 +14,8 @@ class Objects(nn.Module):
 
     Of an image: the cells of the last of several 3x3 convolutions of stride 2, each followed by a ReLU and batch
     normalisation, with their (row, column) in [-1, 1] appended, so that a cell says where it is. Of states: the states.
-    Batches hold few scenes, so that the variance of one is some way off; evaluation takes the average of a hundred (with
-    that of ten, 5 % off, a trained Relation Network answered .44 of its relational questions instead of .80).
+    A batch of few scenes has a variance some way off; evaluation takes the average of a hundred batches (with that of
+    ten, 5 % off, a Relation Network answered .44 of the relational questions of validation instead of .80).
     ``count`` is their number N in a training scene.
     """
 

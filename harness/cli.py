@@ -291,7 +291,8 @@ def reproduce(
         listing.reproduced(outcome)
         outcomes.append(outcome)
     listing.verdicts(groups, outcomes)
-    if any(outcome.verdict == "failed" for outcome in outcomes):
+    found = {outcome.verdict for outcome in outcomes}
+    if "failed" in found or found == {"not run"}:
         raise typer.Exit(1)
 
 

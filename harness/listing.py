@@ -202,7 +202,12 @@ def _summary_text(run: Run) -> str:
 
 
 def summary(done: Sequence[Done], results: Path) -> None:
-    """Print what to do next after the runs."""
+    """Print what failed or diverged, all in one place, and what to do next."""
+    for one in done if len(done) > 1 else ():  # a single one has just been told
+        if one.failure is not None:
+            console.print(f"failed: {escape(str(one.failure))}")
+        elif one.run is not None and one.run.status == "diverged":
+            console.print(f"diverged: {escape(one.identity.label)}: {escape(one.run.reason or '')}")
     kept = sum(one.run is not None for one in done)
     folder = escape(str(results / "runs"))
     console.print(f"{kept} of {len(done)} runs are in {folder}; `readhead leaderboard` puts them on the board")

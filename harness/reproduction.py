@@ -170,6 +170,10 @@ def _judged(group: Group, ended: Sequence[Done], results: Path) -> Outcome:
         solved = all(metric.is_solved(value) for value in [*before, *values])  # how well does not matter then
         inside = solved or narrow[0] <= centre <= narrow[1]
         verdict = "reproduced" if inside else "drift" if wide[0] <= centre <= wide[1] else "failed"
+    for run, claimed in ((d.run, stored[d.identity.seed]) for d in ended):
+        if run is not None and run.cost and claimed.cost and run.cost.parameters != claimed.cost.parameters:
+            verdict = "failed"
+            reasons.append(f"{run.cost.parameters:,} parameters, the bundle says {claimed.cost.parameters:,}")
     if verdict == "reproduced":
         for done in ended:
             assert done.run is not None

@@ -117,7 +117,7 @@ class SectionWriter:
         """Return the table of scores."""
         headline, median = self.task.headline, ranks_by_solved_rate(self.task)
         header = ["rank", "row", _heading(headline)]
-        header += ["median"] * median + [_heading(metric) for metric in self.task.metrics[1:]]
+        header += ["median", "worst"] * median + [_heading(metric) for metric in self.task.metrics[1:]]
         header += [f"at {_rung(split)}" for split, _ in self.ladder]
         header += ["solved"] * (headline.solved is not None) + ["seeds", "published"]
         return table(header, [self.score_line(line, median) for line in self.lines], range(2, len(header) - 1))
@@ -127,7 +127,8 @@ class SectionWriter:
         headline, test = self.task.headline, self.contest.test
         cell = self.cell(line, test, headline)
         shown = [self.rank(line), self.label(line), self.value(cell)]
-        shown += [number(cell.median if cell else math.nan, headline.unit)] * median
+        for value in (cell.median, cell.worst) if cell else (math.nan, math.nan):
+            shown += [number(value, headline.unit)] * median
         shown += [self.value(self.cell(line, test, metric), spread=False) for metric in self.task.metrics[1:]]
         shown += [self.value(self.cell(line, split, headline), spread=False) for split, _ in self.ladder]
         if headline.solved is not None:

@@ -159,7 +159,11 @@ def _collected(ray: Any, ready: Any, planned: PlannedRun, results: Path) -> Done
         return Done(planned.identity, failure=RunFailedError(f"{planned.identity.label} failed: {first_line(error)}"))
     if isinstance(sent, ReadheadError):
         return Done(planned.identity, failure=sent)
-    folder = place_bundle(results, planned.identity, sent)
+    try:
+        folder = place_bundle(results, planned.identity, sent)
+    except (OSError, ReadheadError) as error:  # the disk is full, say; the other runs may still find room
+        reason = f"{planned.identity.label}: its bundle cannot be kept: {first_line(error)}"
+        return Done(planned.identity, failure=RunFailedError(reason))
     return Done(planned.identity, folder, read_run(folder))
 
 

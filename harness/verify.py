@@ -14,8 +14,9 @@ import numpy as np
 from harness.cells import COMPETING
 from harness.errors import CorruptBundleError, ReadheadError, UserError
 from harness.evaluation import score_split
+from harness.families.base import Stored
 from harness.markdown import printable
-from harness.recipe import Training, recipe_paths, validated
+from harness.recipe import Training, get_recipe, recipe_paths, validated
 from harness.records import Run, Score
 from harness.registry import get_task, model_names, task_names
 from harness.results import (
@@ -159,7 +160,8 @@ def _check_kind(folder: Path, run: Run, task: Task) -> None:
     untrained = not any((*trained, run.selection, run.cost))
     reference = task.references().get(identity.row)
     fits = {
-        "trained": reference is None,
+        "trained": reference is None
+        and (identity.row not in installed or identity.model == get_recipe(identity.row).model),
         "community": reference is None and identity.row not in installed,
         "reference": untrained and reference is not None and (identity.budget, identity.seed) == (REFERENCE_BUDGET, 0),
         "external": untrained
@@ -194,6 +196,21 @@ def _check_examples(folder: Path, run: Run, task: Task) -> None:
         strange = [name for name, array in arrays.items() if array.dtype != np.float16]
         if place not in places or strange:
             raise CorruptBundleError(f"{folder}: {place} in examples.npz is not what a model shows of a fixed example")
+        if run.kind == "community" and set(task.draws) <= set(arrays):
+            _check_drawing(folder, task, place, arrays)
+
+
+def _check_drawing(folder: Path, task: Task, place: str, explanation: Stored) -> None:
+    """Draw what the board is going to draw; one bundle of arrays in strange shapes would stop all of it."""
+    from matplotlib.figure import Figure
+
+    from harness.plots.explained import DRAWING_ERRORS
+
+    split, _, row = place.rpartition("/")
+    try:
+        task.draw(Figure().subplots(), task.load(split), int(row), explanation)
+    except DRAWING_ERRORS as error:
+        raise CorruptBundleError(f"{folder}: {place} in examples.npz cannot be drawn: {error}") from error
 
 
 def _check_data(folder: Path, run: Run, task: Task, load: bool) -> None:

@@ -83,7 +83,10 @@ def _rows(
     axis: Axes, board: Board, contest: Contest, metric: Metric, lines: dict[tuple[str, str, str], Curve]
 ) -> Iterator[Curve]:
     """Draw the rows of a table in one metric, and yield what was drawn."""
-    axis.axvspan(*size_range(contest.task, contest.test), color="#f2f2f2", zorder=0)
+    smallest, largest = size_range(contest.task, contest.test)
+    axis.axvspan(smallest, largest, color="#f2f2f2", zorder=0)
+    if smallest == largest:  # which has no width to shade
+        axis.axvline(largest, color="#ececec", linewidth=6, zorder=0)
     for ranked in board.contests[contest]:
         if (line := lines.get((contest.budget, ranked.row, metric.name))) is not None:
             group = board.row(contest, ranked.row)

@@ -11,6 +11,8 @@ from harness.plots.style import WIDTH, label
 from harness.results import read_arrays
 from harness.standings import Board, Contest
 
+DRAWING_ERRORS = (ValueError, IndexError, KeyError, TypeError)
+"""What drawing raises where what is stored has another shape: a stranger's, perhaps."""
 PANEL = 2.6
 """Inches a row of panels is high."""
 
@@ -53,7 +55,7 @@ def draw(board: Board, contest: Contest) -> Figure:
             data = contest.task.load(split)
             try:
                 contest.task.draw(axis, data, row, explanation)
-            except (ValueError, IndexError, KeyError, TypeError) as error:  # of another shape: a stranger's, perhaps
+            except DRAWING_ERRORS as error:
                 folder = group.members[0].folder
                 raise CorruptBundleError(f"{folder}: {split}/{row} in examples.npz cannot be drawn: {error}") from error
             axis.set_title(f"{label(group)}\n{split}, example {row}", fontsize=8)

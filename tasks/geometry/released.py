@@ -19,6 +19,8 @@ from harness.metrics.polygons import rings, simple
 from tasks.geometry.points import has_copies, to_elements
 
 SEPARATOR = "output"
+LONGEST_POSITION = 9
+"""Digits of a position; no instance has a billion points."""
 
 
 class BadLineError(UserError):
@@ -90,7 +92,7 @@ def _answer(line: str) -> np.ndarray:
     """Return the positions after the separator, from 0 on, without the last one, which closes the ring."""
     words = line.partition(f" {SEPARATOR} ")[2].split()
     for word in words:
-        if not word.isdecimal():
+        if not word.isdecimal() or len(word) > LONGEST_POSITION:
             raise BadLineError(f"answer {word!r} is not a position: a whole number, 1 or more")
     answer = np.array(words, dtype=np.int64) - 1
     if len(answer) < 2 or answer[0] != answer[-1]:

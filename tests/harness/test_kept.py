@@ -1,5 +1,7 @@
 """Splits that took long are kept by their fingerprint, and read back only if they are what was pinned."""
 
+import io
+
 import numpy as np
 import pytest
 from stories import stories
@@ -65,7 +67,28 @@ def test_a_split_that_is_made_quickly_is_not_kept(monkeypatch):
     assert not (cache_folder() / "splits").exists()
 
 
-@pytest.mark.parametrize("content", [b"", b"no archive", None])
+def archive(**arrays):
+    content = io.BytesIO()
+    np.savez(content, **arrays)
+    return content.getvalue()
+
+
+@pytest.mark.parametrize("at", range(30, 4_000, 331))
+def test_whatever_bit_falls_over_the_split_is_made_again(everything_is_kept, at):
+    Counting().load("validation-1k")
+    (path,) = (cache_folder() / "splits").iterdir()
+    content = bytearray(path.read_bytes())
+    content[at % len(content)] ^= 0x40
+    path.write_bytes(content)
+    again = Counting()
+    assert fingerprint(again.load("validation-1k")) == again.pinned["splits"]["validation-1k"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"no archive", archive(sizes=np.ones(3)), archive(fields=np.array(["inputs/x"]), sizes=np.ones(3)), None],
+    ids=["empty", "text", "no-fields", "no-such-field", "altered"],
+)
 def test_a_damaged_or_altered_copy_is_made_again(everything_is_kept, content):
     Counting().load("validation-1k")
     (path,) = (cache_folder() / "splits").iterdir()

@@ -1,6 +1,7 @@
 """Rows trained again: what is expected of a new seed, what is recorded, what is said of failures."""
 
 import math
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from harness.recipe import get_recipe
 from harness.records import Run
 from harness.registry import get_task
 from harness.reproduction import Against, against_published, new_seed_interval, rows_to_reproduce
-from harness.results import find_bundles, read_run
+from harness.results import find_bundles, read_arrays, read_curve, read_run, write_bundle
 from harness.statistics import prediction_interval
 from harness.sweep import Done
 from harness.verify import verify
@@ -107,6 +108,20 @@ def test_drift_and_failure_are_told_apart_and_not_recorded(results, monkeypatch)
         again(monkeypatch, damage)
         assert outcome_of(results).verdict == verdict
     assert not any(read_run(folder).reproductions for folder in find_bundles(results))
+
+
+def test_another_number_of_parameters_is_a_failure_though_the_predictions_are_equal(results, monkeypatch):
+    again(monkeypatch, 0.02)
+    (folder,) = (results / "runs" / COPY / "default" / "mine").rglob("seed-0")
+    claimed = read_run(folder)
+    assert claimed.cost is not None
+    small = claimed.model_copy(update={"cost": claimed.cost.model_copy(update={"parameters": 7})})
+    predictions, line = read_arrays(folder, claimed), read_curve(folder, claimed)
+    shutil.rmtree(folder)
+    write_bundle(results, small, predictions, line)
+    outcome = outcome_of(results)
+    assert (outcome.verdict, "the bundle says 7" in outcome.reason) == ("failed", True)
+    assert not read_run(folder).reproductions
 
 
 def test_a_run_that_breaks_off_is_a_failure_with_its_reason(results, monkeypatch):

@@ -21,6 +21,7 @@ from test_verify import VALIDATION, trained
 
 from harness import submission
 from harness.leaderboard import render
+from harness.recipe import Recipe
 from harness.records import Reproduction, canonical_json
 from harness.registry import get_task
 from harness.results import (
@@ -457,9 +458,23 @@ def test_a_row_of_a_package_that_is_not_installed_is_not_verified(place, origina
 
 
 def test_a_strangers_row_may_not_take_the_name_of_an_installed_one(place, original, monkeypatch):
+    model = json.loads(original["run.json"])["identity"]["model"]
     monkeypatch.setattr("harness.verify.recipe_paths", lambda: {"copy-cat": Path("copy-cat.yaml")})
+    monkeypatch.setattr("harness.verify.get_recipe", lambda row: Recipe(row=row, model=model, title=row))
     refused(place, original, "it is no run of kind community")
     assert judged(place, sealed(original, lambda run: run.update(kind="trained"))).status == "verified"
+    monkeypatch.setattr("harness.verify.get_recipe", lambda row: Recipe(row=row, model="ntm", title=row))
+    refused(place, sealed(original, lambda run: run.update(kind="trained")), "it is no run of kind trained")
+
+
+def test_what_the_board_would_draw_must_be_drawable(place, original):
+    """The task's own arrays are in it, so the board would draw them, but in a shape that it cannot draw."""
+    task = get_task("ntm/copy")
+    split, row = task.explained("default")[0]
+    shown = {f"{split}/{row}/{name}": np.ones((2, 2, 2, 2, 2), np.float16) for name in task.draws}
+    files = {**original, "examples.npz": npz_bytes(shown)}
+    listed = {"examples.npz": hashlib.sha256(files["examples.npz"]).hexdigest()}
+    refused(place, sealed(files, lambda run: run["files"].update(listed)), "cannot be drawn")
 
 
 def test_a_submission_cannot_say_that_it_was_reproduced(place, original):

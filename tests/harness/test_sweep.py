@@ -1,5 +1,6 @@
 """Many runs: in this process, in workers or on a cluster, with the same numbers."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -11,7 +12,7 @@ import pytest
 from harness import api
 from harness.errors import UserError
 from harness.recipe import get_recipe
-from harness.results import find_bundles, read_arrays, read_run
+from harness.results import find_bundles, place_bundle, read_arrays, read_run
 
 MODEL = Path(__file__).parent / "test_training.py"
 ARGUMENTS = {"budget": "smoke", "settings": ["batch_size=32"], "mlflow": False}
@@ -44,6 +45,20 @@ def test_a_failed_run_does_not_stop_the_others(tmp_path):
     done = list(api.run(f"{MODEL}:Broken", "ntm/copy", seeds=[0, 1], results=tmp_path, **ARGUMENTS))
     assert [one.run for one in done] == [None, None]
     assert all("KeyError" in str(one.failure) for one in done)
+
+
+def test_a_bundle_that_finds_no_room_does_not_stop_the_others(tmp_path, monkeypatch):
+    def place(results, identity, files):
+        if identity.seed == 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return place_bundle(results, identity, files)
+
+    monkeypatch.setattr("harness.sweep.place_bundle", place)
+    done = list(api.run(f"{MODEL}:Tiny", "ntm/copy", seeds=[0, 1, 2], workers=2, results=tmp_path, **ARGUMENTS))
+    lost = {one.identity.seed: str(one.failure) for one in done if one.run is None}
+    assert list(lost) == [0]
+    assert "its bundle cannot be kept: [Errno 28] No space left on device" in lost[0]
+    assert sorted(one.identity.seed for one in done) == [0, 1, 2]
 
 
 def test_what_every_run_refuses_is_a_user_error(tmp_path):

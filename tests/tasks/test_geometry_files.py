@@ -91,6 +91,7 @@ BAD = [
     ("0.1 0.2 0.3 0.4 0.5 0.9 output 1", "must end with the position that it began with"),
     ("0.1 0.2 0.3 0.4 0.5 0.9 output 1 2 3.0 1", "answer '3.0' is not a position"),
     ("0.1 0.2 0.3 0.4 0.5 0.9 output 1 -2 3 1", "answer '-2' is not a position"),
+    ("0.1 0.2 0.3 0.4 0.5 0.9 output 1 99999999999999999999 3 1", "answer '99999999999999999999' is not a position"),
     ("0.1 0.2 0.3 0.4 0.5 0.9 output 1 2 4 1", "answer 4 is out of range: there are 3 points"),
     ("0.1 0.2 0.3 0.4 0.5 0.9 output 0 2 1 0", "answer 0 is out of range: there are 3 points"),
 ]
