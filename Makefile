@@ -3,7 +3,8 @@ VENV := .venv
 READHEAD := $(VENV)/bin/readhead
 READY := $(VENV)/.installed
 DEMO := build/demo
-DEMO_RUN := --task seq2seq/copy --budget demo --seeds 0 --results $(DEMO)/results
+DEMO_BUDGET := demo
+DEMO_RUN := --task seq2seq/copy --budget $(DEMO_BUDGET) --seeds 0 --results $(DEMO)/results
 
 .PHONY: all demo test test-all lint board clean
 all: test

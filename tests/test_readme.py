@@ -112,6 +112,19 @@ def test_licence_and_version_are_the_same_everywhere():
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not (ROOT / ".venv/bin/readhead").exists(), reason="make would install an environment first")
+def test_the_demo_says_where_to_look(tmp_path):
+    """Budget `smoke` instead of `demo`; everything else is what `make demo` does."""
+    command = ["make", "demo", f"DEMO={tmp_path}", "DEMO_BUDGET=smoke"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    table, picture = (line.partition(":")[2].strip() for line in done.stdout.splitlines()[-2:])
+    assert "`bahdanau`" in Path(table).read_text()
+    assert Path(picture).suffix == ".svg"
+    assert Path(picture).is_file()
+
+
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "first", [d for d in DOCUMENTS if steps(d) and d.stem not in GO_ON], ids=lambda document: document.stem
