@@ -43,8 +43,12 @@ def render(encoder: Encoder, examples: Examples, row: int, stored: Stored | None
     return "\n".join(lines)
 
 
-def draw_attention(axis: "Axes", encoder: Encoder, examples: Examples, row: int, attention: np.ndarray) -> None:
-    """Draw ``attention (hops,S)`` as a grid, a statement a line and a hop a column; ``*`` supports the answer."""
+def draw_attention(axis: "Axes", encoder: Encoder, examples: Examples, row: int, explanation: Stored) -> None:
+    """Draw ``attention (hops,S)`` as a grid, a statement a line and a hop a column; ``*`` supports the answer.
+
+    Below stand question, answer, and the model's own answer, the highest of its ``scores (A,)``.
+    """
+    attention = explanation["attention"]
     story, support = examples.inputs["story"][row], _support(examples, row)
     rows = _shown(len(story), support)
     weights = np.asarray(attention, float)[:, rows].T  # (shown,hops)
@@ -55,4 +59,6 @@ def draw_attention(axis: "Axes", encoder: Encoder, examples: Examples, row: int,
     axis.set_yticks(range(len(rows)), labels, fontsize=5)
     axis.set_xticks(range(weights.shape[1]), [f"hop {hop + 1}" for hop in range(weights.shape[1])], fontsize=6)
     answer = encoder.answers[examples.targets["answer"][row]]
-    axis.set_xlabel(f"{encoder.text(examples.inputs['question'][row])}? {answer}", fontsize=6)
+    said = encoder.answers[int(np.argmax(explanation["scores"]))]
+    question = encoder.text(examples.inputs["question"][row])
+    axis.set_xlabel(f"{question}? {answer}; the model: {said}", fontsize=6)

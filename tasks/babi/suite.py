@@ -28,7 +28,7 @@ class BabiTask(Task):
     metrics: ClassVar[tuple[Metric, ...]] = STORY_METRICS
     plotted: ClassVar[tuple[str, ...]] = ("error",)
     size_name = "statements before the question (at most)"
-    draws: ClassVar[tuple[str, ...]] = ("attention",)
+    draws: ClassVar[tuple[str, ...]] = ("attention", "scores")
     floor: ClassVar[str] = "majority"
 
     words: ClassVar[tuple[str, ...]]
@@ -71,7 +71,7 @@ class BabiTask(Task):
 
     def draw(self, axis: "Axes", examples: Examples, row: int, explanation: Stored) -> None:
         """Draw the weight of each sentence at each hop; supporting sentences are marked."""
-        show.draw_attention(axis, self.encoder, examples, row, explanation["attention"])
+        show.draw_attention(axis, self.encoder, examples, row, explanation)
 
     @abstractmethod
     def references(self) -> dict[str, Reference]:

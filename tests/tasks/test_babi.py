@@ -262,8 +262,11 @@ def test_attention_over_a_story_is_drawn(task):
     sentences = int(examples.inputs["story_length"][row])
     axis = Figure().subplots()
     attention = np.full((3, sentences), 1 / sentences, np.float16)
-    task.draw(axis, examples, row, {"attention": attention})
-    assert task.draws == ("attention",)
+    wrong = (int(examples.targets["answer"][row]) + 1) % len(task.answers)
+    task.draw(axis, examples, row, {"attention": attention, "scores": np.eye(len(task.answers))[wrong]})
+    assert task.draws == ("attention", "scores")
+    right = task.answers[examples.targets["answer"][row]]
+    assert axis.get_xlabel().endswith(f"? {right}; the model: {task.answers[wrong]}")
     shown = [label.get_text() for label in axis.get_yticklabels()]
     support = {int(fact) for fact in examples.targets["support"][row] if fact >= 0}
     assert sum(label.startswith("* ") for label in shown) == len(support)
