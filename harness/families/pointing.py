@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from torch import Tensor
 
-from harness.errors import CorruptBundleError, PredictionError
+from harness.errors import CorruptBundleError, PredictionError, UserError
 from harness.families.base import Batch, Examples, Family, Stored, TensorStruct, as_tensor, pad_concatenate
 from harness.families.base import Spec as BaseSpec
 
@@ -93,6 +93,21 @@ class Pointing(Family):
             {**examples.targets, "indices": examples.targets["indices"][:, :answer]},
             examples.sizes,
         )
+
+    def check_examples(self, examples: Examples) -> None:
+        """Require a set of at least one element, all finite, zeros after it, and an answer of its own positions."""
+        elements, length = examples.inputs["elements"], examples.inputs["length"]
+        indices = examples.targets["indices"]
+        after = np.arange(elements.shape[1]) >= length[:, None]  # (n,N)
+        found = {
+            "no element; a set has at least 1": length < 1,
+            "an element that is not finite": ~np.isfinite(elements).all((1, 2)),
+            "an element after the last of its set": (after & elements.any(2)).any(1),
+            "an answer that points outside of its set": ((indices < STOP) | (indices >= length[:, None])).any(1),
+        }
+        for problem, rows in found.items():
+            if rows.any():
+                raise UserError(f"example {rows.argmax()} has {problem}")
 
     def store(self, prediction: Any, batch: Batch, spec: Any) -> Stored:
         """Return ``{"indices": (n,M) int16}``, canonical as the class says."""

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.errors import CorruptBundleError, PredictionError
+from harness.errors import CorruptBundleError, PredictionError, UserError
 from harness.families import FAMILIES, POINTING, pointing
 from harness.families.base import Batch, Examples
 from harness.families.pointing import GRID, INVALID, STOP, canonical_indices, on_grid
@@ -49,6 +49,31 @@ def store(rows: list[list[int]], examples: Examples, spec: pointing.Spec = SPEC)
 
 def test_the_family_is_installed():
     assert FAMILIES["pointing"] is POINTING
+
+
+# What a task may hold
+
+
+@pytest.mark.parametrize(
+    ("array", "place", "value", "problem"),
+    [
+        ("length", (1,), 0, "no element; a set has at least 1"),
+        ("elements", (1, 0, 0), np.nan, "an element that is not finite"),
+        ("elements", (1, 1, 1), np.inf, "an element that is not finite"),
+        ("elements", (1, 2, 0), 0.5, "an element after the last of its set"),
+        ("indices", (1, 0), 2, "an answer that points outside of its set"),
+        ("indices", (1, 0), -2, "an answer that points outside of its set"),
+    ],
+)
+def test_a_set_that_no_task_may_hold_is_named(array, place, value, problem):
+    examples = sets([3, 2, 4])
+    POINTING.check_examples(examples)
+    arrays = {**examples.inputs, **examples.targets}
+    arrays[array] = arrays[array].copy()
+    arrays[array][place] = value
+    inputs = {name: arrays[name] for name in examples.inputs}
+    with pytest.raises(UserError, match=f"example 1 has {problem}"):
+        POINTING.check_examples(Examples(inputs, {"indices": arrays["indices"]}, examples.sizes))
 
 
 # What is stored
