@@ -5,8 +5,8 @@ positions and the stop (of 10 at n = 10). Seconds are of the processor, not of t
 The fastest of several steps is taken, and set beside the time that its matrix products alone would take.
 
 On a Xeon with AVX-512 and no AMX (fp32 products at 160 GFLOP/s, bf16 at 82), with another program on the second core:
-n = 10, 20, 50 at 1,768, 1,094 and 551 examples a second in fp32, at 1,161, 731 and 383 in bf16. The aim, 1,500 at n = 20
-in fp32, is missed there: the products alone would run at 2,438.
+n = 10, 20, 50 at 1,768, 1,094 and 551 examples a second in fp32, at 1,161, 731 and 383 in bf16. The aim, 1,500 at
+n = 20 in fp32, is missed there: the products alone would run at 2,438.
 
 Run: ``python benchmarks/pointer_speed.py``
 """

@@ -130,9 +130,12 @@ def _on_ray(
         return
     options = {"force": force, "mlflow": mlflow, "store": str(results.resolve())}
     with _ray(workers, cluster, todo) as ray:
+        slots = _slots(ray.cluster_resources(), todo)
+        if slots < 1 and cluster is None:  # a cluster may grow; this machine will not, and Ray would wait for ever
+            raise UserError("accelerator gpu: this machine has no graphics processor that Ray can see")
         task = ray.remote(max_retries=RETRIES)(remote)
         pending = {task.options(**_need(planned)).remote(*_plain(planned), options): planned for planned in todo}
-        with SweepProgress(len(todo), slots=int(ray.cluster_resources().get("CPU", 1))) as progress:
+        with SweepProgress(len(todo), slots=slots) as progress:
             while pending:
                 (ready, *_), _ = ray.wait(list(pending))
                 done = _collected(ray, ready, pending.pop(ready), results)
@@ -143,6 +146,13 @@ def _on_ray(
 def _need(planned: PlannedRun) -> dict[str, int]:
     """Return what a run needs to itself: a processor, and a graphics processor if it trains on one."""
     return {"num_cpus": 1, "num_gpus": int(planned.recipe.training.accelerator == "gpu")}
+
+
+def _slots(resources: Mapping[str, float], runs: Sequence[PlannedRun]) -> int:
+    """Return how many of ``runs`` fit at once into what Ray has of processors and of graphics processors."""
+    processors, graphics = int(resources.get("CPU", 0)), int(resources.get("GPU", 0))
+    on_graphics = sum(_need(planned)["num_gpus"] for planned in runs)
+    return min(processors, len(runs) - on_graphics + min(on_graphics, graphics))
 
 
 def _plain(planned: PlannedRun) -> tuple[str, str, dict[str, Any], dict[str, Any]]:

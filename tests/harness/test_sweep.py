@@ -6,13 +6,16 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import torch
 
 from harness import api
 from harness.errors import UserError
-from harness.recipe import get_recipe
+from harness.recipe import Training, get_recipe
 from harness.results import find_bundles, place_bundle, read_arrays, read_run
+from harness.sweep import _slots
 
 MODEL = Path(__file__).parent / "test_training.py"
 ARGUMENTS = {"budget": "smoke", "settings": ["batch_size=32"], "mlflow": False}
@@ -59,6 +62,28 @@ def test_a_bundle_that_finds_no_room_does_not_stop_the_others(tmp_path, monkeypa
     assert list(lost) == [0]
     assert "its bundle cannot be kept: [Errno 28] No space left on device" in lost[0]
     assert sorted(one.identity.seed for one in done) == [0, 1, 2]
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a graphics processor")
+def test_workers_without_a_graphics_processor_do_not_wait_for_one(tmp_path):
+    arguments = ARGUMENTS | {"settings": ["batch_size=32", "accelerator=gpu"]}
+    runs = api.run(f"{MODEL}:Tiny", "ntm/copy", seeds=[0, 1], workers=2, results=tmp_path, **arguments)
+    with pytest.raises(UserError, match="this machine has no graphics processor"):
+        list(runs)
+
+
+@pytest.mark.parametrize(
+    ("resources", "accelerators", "slots"),
+    [
+        ({"CPU": 2.0}, ["cpu"] * 3, 2),
+        ({"CPU": 16.0, "GPU": 1.0}, ["gpu"] * 3, 1),
+        ({"CPU": 16.0, "GPU": 1.0}, ["gpu", "gpu", "cpu", "cpu"], 3),
+        ({"CPU": 16.0}, ["gpu"], 0),
+    ],
+)
+def test_as_many_run_at_once_as_find_their_processors(resources, accelerators, slots):
+    recipes = [SimpleNamespace(training=Training(accelerator=each)) for each in accelerators]
+    assert _slots(resources, [SimpleNamespace(recipe=recipe) for recipe in recipes]) == slots
 
 
 def test_what_every_run_refuses_is_a_user_error(tmp_path):
