@@ -244,11 +244,13 @@ def fingerprint(task: str) -> Path:
         )
     if not regimes:
         raise UserError(f"{found.name} cannot be pinned: {found.missing(next(iter(found.regimes)))}")
+    pinned = found.pinned
+    new = {name: value for regime in regimes for name, value in found.fingerprints(regime).items()}
     content: dict[str, Any] = {
         "task": found.name,
         "version": found.version,
-        "splits": {name: value for regime in regimes for name, value in found.fingerprints(regime).items()},
-        "overlap": {regime: overlap(found, regime) for regime in regimes},
+        "splits": pinned["splits"] | new,
+        "overlap": {regime: overlap(found, regime) for regime in regimes} | pinned["overlap"],
     }
     found.fingerprint_path.parent.mkdir(exist_ok=True)
     return write_whole(found.fingerprint_path, (json.dumps(content, indent=1) + "\n").encode())

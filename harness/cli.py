@@ -298,7 +298,7 @@ def reproduce(
 
 @app.command()
 def fingerprint(task: Annotated[str, typer.Argument(help="The task.")]) -> None:
-    """Pin the fingerprints of a new task, or of a new version of one."""
+    """Pin the fingerprints of a new task, of a new version of one, or of splits that it did not have before."""
     from harness import api, listing
 
     listing.written([api.fingerprint(task)])

@@ -106,7 +106,7 @@ def tuned(board: Board, suite: str) -> str:
         if runs.empty:
             continue
         texts = [get_recipe(row).tuning] if row in recipe_paths() else runs["tuning"].unique().tolist()
-        said.setdefault(" ".join(" ".join(texts).split()) or NOT_SAID, []).append(row)
+        said.setdefault(" ".join("; ".join(filter(None, texts)).split()) or NOT_SAID, []).append(row)
     body = [[", ".join(map(code, own)), escape(text)] for text, own in said.items()]
     return table(["row", "what was tuned"], body, range(0)) if body else ""
 

@@ -130,9 +130,12 @@ def _on_ray(
         return
     options = {"force": force, "mlflow": mlflow, "store": str(results.resolve())}
     with _ray(workers, cluster, todo) as ray:
+        if cluster is None and not ray.cluster_resources().get("GPU"):  # a cluster may grow; Ray would wait for ever
+            for planned in [each for each in todo if _need(each)["num_gpus"]]:
+                todo.remove(planned)
+                reason = f"{planned.identity.label}: accelerator gpu, and this machine has no graphics processor"
+                yield Done(planned.identity, failure=UserError(reason))
         slots = _slots(ray.cluster_resources(), todo)
-        if slots < 1 and cluster is None:  # a cluster may grow; this machine will not, and Ray would wait for ever
-            raise UserError("accelerator gpu: this machine has no graphics processor that Ray can see")
         task = ray.remote(max_retries=RETRIES)(remote)
         pending = {task.options(**_need(planned)).remote(*_plain(planned), options): planned for planned in todo}
         with SweepProgress(len(todo), slots=slots) as progress:

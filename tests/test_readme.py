@@ -115,7 +115,7 @@ def test_licence_and_version_are_the_same_everywhere():
 @pytest.mark.skipif(not (ROOT / ".venv/bin/readhead").exists(), reason="make would install an environment first")
 def test_the_demo_says_where_to_look(tmp_path):
     """Budget `smoke` instead of `demo`; everything else is what `make demo` does."""
-    command = ["make", "demo", f"DEMO={tmp_path}", "DEMO_BUDGET=smoke"]
+    command = ["make", "--no-print-directory", "demo", f"DEMO={tmp_path}", "DEMO_BUDGET=smoke"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     table, picture = (line.partition(":")[2].strip() for line in done.stdout.splitlines()[-2:])

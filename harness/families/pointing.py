@@ -99,10 +99,13 @@ class Pointing(Family):
         elements, length = examples.inputs["elements"], examples.inputs["length"]
         indices = examples.targets["indices"]
         after = np.arange(elements.shape[1]) >= length[:, None]  # (n,N)
+        ended = np.maximum.accumulate(indices == STOP, axis=1)  # (n,M)
         found = {
             "no element; a set has at least 1": length < 1,
+            "more elements than there are": length > elements.shape[1],
             "an element that is not finite": ~np.isfinite(elements).all((1, 2)),
             "an element after the last of its set": (after & elements.any(2)).any(1),
+            "an answer that goes on after its stop": (ended & (indices != STOP)).any(1),
             "an answer that points outside of its set": ((indices < STOP) | (indices >= length[:, None])).any(1),
         }
         for problem, rows in found.items():

@@ -58,6 +58,8 @@ def test_the_family_is_installed():
     ("array", "place", "value", "problem"),
     [
         ("length", (1,), 0, "no element; a set has at least 1"),
+        ("length", (1,), 5, "more elements than there are"),
+        ("indices", (1, 3), 0, "an answer that goes on after its stop"),
         ("elements", (1, 0, 0), np.nan, "an element that is not finite"),
         ("elements", (1, 1, 1), np.inf, "an element that is not finite"),
         ("elements", (1, 2, 0), 0.5, "an element after the last of its set"),

@@ -459,15 +459,15 @@ def test_a_row_of_a_package_that_is_not_installed_is_not_verified(place, origina
 
 def test_a_strangers_row_may_not_take_the_name_of_an_installed_one(place, original, monkeypatch):
     model = json.loads(original["run.json"])["identity"]["model"]
-    monkeypatch.setattr("harness.verify.recipe_paths", lambda: {"copy-cat": Path("copy-cat.yaml")})
-    monkeypatch.setattr("harness.verify.get_recipe", lambda row: Recipe(row=row, model=model, title=row))
+    monkeypatch.setattr("harness.claims.recipe_paths", lambda: {"copy-cat": Path("copy-cat.yaml")})
+    monkeypatch.setattr("harness.claims.get_recipe", lambda row: Recipe(row=row, model=model, title=row))
     refused(place, original, "it is no run of kind community")
     assert judged(place, sealed(original, lambda run: run.update(kind="trained"))).status == "verified"
-    monkeypatch.setattr("harness.verify.get_recipe", lambda row: Recipe(row=row, model="ntm", title=row))
+    monkeypatch.setattr("harness.claims.get_recipe", lambda row: Recipe(row=row, model="ntm", title=row))
     refused(place, sealed(original, lambda run: run.update(kind="trained")), "it is no run of kind trained")
 
 
-def test_what_the_board_would_draw_must_be_drawable(place, original):
+def test_what_the_board_would_draw_must_be_drawable(place, original, monkeypatch):
     """The task's own arrays are in it, so the board would draw them, but in a shape that it cannot draw."""
     task = get_task("ntm/copy")
     split, row = task.explained("default")[0]
@@ -475,6 +475,10 @@ def test_what_the_board_would_draw_must_be_drawable(place, original):
     files = {**original, "examples.npz": npz_bytes(shown)}
     listed = {"examples.npz": hashlib.sha256(files["examples.npz"]).hexdigest()}
     refused(place, sealed(files, lambda run: run["files"].update(listed)), "cannot be drawn")
+    monkeypatch.setattr(type(task), "draws", ())  # then the board draws nothing
+    assert judged(place, sealed(files, lambda run: run["files"].update(listed))).status == "verified"
+    monkeypatch.setattr("harness.claims.LARGEST_EXPLANATION", 31)
+    refused(place, sealed(files, lambda run: run["files"].update(listed)), "is not what a model shows")
 
 
 def test_a_submission_cannot_say_that_it_was_reproduced(place, original):

@@ -78,7 +78,7 @@ def test_workers_without_a_graphics_processor_do_not_wait_for_one(tmp_path):
         ({"CPU": 2.0}, ["cpu"] * 3, 2),
         ({"CPU": 16.0, "GPU": 1.0}, ["gpu"] * 3, 1),
         ({"CPU": 16.0, "GPU": 1.0}, ["gpu", "gpu", "cpu", "cpu"], 3),
-        ({"CPU": 16.0}, ["gpu"], 0),
+        ({"CPU": 16.0}, ["gpu", "cpu"], 1),
     ],
 )
 def test_as_many_run_at_once_as_find_their_processors(resources, accelerators, slots):
