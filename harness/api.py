@@ -250,7 +250,7 @@ def fingerprint(task: str) -> Path:
         "task": found.name,
         "version": found.version,
         "splits": pinned["splits"] | new,
-        "overlap": {regime: overlap(found, regime) for regime in regimes} | pinned["overlap"],
+        "overlap": pinned["overlap"] | {r: overlap(found, r) | pinned["overlap"].get(r, {}) for r in regimes},
     }
     found.fingerprint_path.parent.mkdir(exist_ok=True)
     return write_whole(found.fingerprint_path, (json.dumps(content, indent=1) + "\n").encode())
