@@ -13,7 +13,7 @@ class AttentionPool(RelationNetwork):
 
     The question is in g, and so in the weights. A mean cannot tell how many there were; a sum can.
 
-    No paper's model: all but the weights is the Relation Network's (and a mean is not divided by N).
+    No paper's model: all but the weights is the Relation Network's (and a mean is not divided by N²).
     """
 
     version = 1

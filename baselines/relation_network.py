@@ -27,10 +27,11 @@ class RelationNetwork(pl.LightningModule):
     A picture is seen once for all its questions, and few scenes at a time go forward and back (``pieces``).
 
     Deviations: the widths of the small public form are the default (the paper: conv 32, 64, 128, 256; g four times
-    2000; f 2000, 1000, 500, 100); the sum is divided by the N of training, a constant, so that f is not handed numbers
+    2000; f 2000, 1000, 500, 100); the sum is divided by the N² of training, a constant, so that f is not handed numbers
     of hundreds at the start; matrices are drawn by He et al. 2015; with ``precision: bf16`` training computes g in
-    bfloat16 (f and all evaluation stay in float32). In a phase called ``self-pairs`` only the N pairs of an object with
-    itself are summed: a start with questions about one object, after which those about pairs are learned much sooner.
+    bfloat16 (f and all evaluation stay in float32). In a phase called ``one-object`` the matrix of g's first layer that
+    acts on o_j is held at 0. Then N of the N² terms are alike for every i, and only one of them is computed: of 25
+    objects at a 25th of the work, and the phase that follows begins with the very function this one ends with.
     """
 
     families = ("scene",)
@@ -61,39 +62,47 @@ class RelationNetwork(pl.LightningModule):
             layers += [he(nn.Linear(before, after)), nn.ReLU()]
         self.f = nn.Sequential(*layers, nn.Dropout(dropout), nn.Linear(f[-1], spec.answers))
         self.build_pool(g[-1])
-        self.self_pairs: Tensor  # a buffer, so that stored weights say which phase they are of
-        self.register_buffer("self_pairs", torch.tensor(False))
+        self.phase = ""
 
     def build_pool(self, width: int) -> None:
         """Make the parameters of ``pool`` for relations of ``width``: a sum has none."""
 
     def on_phase(self, name: str) -> None:
-        """Leave out the pairs of different objects in the phase ``self-pairs``."""
-        self.self_pairs.fill_(name == "self-pairs")
+        """Hold W_j at 0 in the phase ``one-object``."""
+        self.phase = name
+        if name == "one-object":
+            nn.init.zeros_(self.g.W_j.weight)
+
+    @property
+    def one_object(self) -> bool:
+        """Whether one of N equal terms is computed for all; evaluation computes all pairs in any phase."""
+        return self.training and self.phase == "one-object"
 
     def forward(self, objects: Tensor, question: Tensor) -> Tensor:
         """Return scores ``(B,Q,A)`` for ``objects (B,N,C)`` and ``question (B,Q,E)``."""
         with torch.autocast("cpu", torch.bfloat16, enabled=self.training and self.precision == "bf16"):
-            relations = self.g(objects, question, bool(self.self_pairs))  # (B,Q,P,w)
+            relations = self.g(objects, question, self.one_object)  # (B,Q,P,w)
         return self.f(self.pool(relations, self.absent(objects)))
 
     def pool(self, relations: Tensor, absent: Tensor | None) -> Tensor:
-        """Return the sum of ``relations (B,Q,P,w)`` over all pairs but ``absent (B,1,P)``, over N: ``(B,Q,w)``."""
-        if absent is not None:
-            relations = relations.masked_fill(absent[..., None], 0)
-        return relations.sum(2).float() / self.objects.count  # bfloat16 is added up in float32, then rounded once
+        """Return the sum of ``relations (B,Q,P,w)`` over all pairs but ``absent (B,1,P)``, over N²: ``(B,Q,w)``."""
+        total = relations if absent is None else relations.masked_fill(absent[..., None], 0)
+        total = total.sum(2).float()  # bfloat16 is added up in float32, then rounded once
+        if self.one_object:  # g(o_i) stands for as many pairs as there are o_j
+            total = total * (relations.shape[2] if absent is None else (~absent).sum(2, keepdim=True))
+        return total / self.objects.count**2
 
     def absent(self, objects: Tensor) -> Tensor | None:
-        """Return ``(B,1,P) bool``: the pairs in which one is no object; None where there are none such."""
+        """Return ``(B,1,P) bool``: the pairs in which one is no object (P: N², or N); None where there are none such."""
         missing = self.objects.missing(objects)  # (B,N)
         if missing is None:
             return None
-        pairs = missing if self.self_pairs else (missing[:, :, None] | missing[:, None]).flatten(1)
+        pairs = missing if self.one_object else (missing[:, :, None] | missing[:, None]).flatten(1)
         return pairs[:, None]
 
     def rows(self, objects: Tensor, question: Tensor) -> int:
         """Return how many pairs with a question a scene has."""
-        return question.shape[1] * objects.shape[1] ** (1 if self.self_pairs else 2)
+        return question.shape[1] * objects.shape[1] ** (1 if self.one_object else 2)
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         """Return the cross-entropy, a mean over the questions of the batch."""
@@ -116,10 +125,9 @@ class RelationNetwork(pl.LightningModule):
     def explain(self, inputs: Inputs) -> dict[str, Tensor]:
         """Return ``answers (B,Q)`` and the relevance of all ``pairs (B,Q,N,N)``; of pictures, ``places (B,N,2)``."""
         objects = self.objects(inputs)
-        relations, absent = self.g(objects, inputs.question, bool(self.self_pairs)), self.absent(objects)
+        relations, absent = self.g(objects, inputs.question), self.absent(objects)
         pooled = self.pool(relations, absent)
-        relevance = self.relevance(relations, pooled, absent)  # (B,Q,P)
-        pairs = relevance.diag_embed() if self.self_pairs else relevance.unflatten(2, (objects.shape[1], -1))
+        pairs = self.relevance(relations, pooled, absent).unflatten(2, (objects.shape[1], -1))
         return {"answers": self.f(pooled).argmax(2), "pairs": pairs, **self.objects.explain(len(objects))}
 
     def relevance(self, relations: Tensor, pooled: Tensor, absent: Tensor | None) -> Tensor:
@@ -127,7 +135,7 @@ class RelationNetwork(pl.LightningModule):
         with torch.enable_grad():
             pooled = pooled.detach().requires_grad_()
             (slope,) = torch.autograd.grad(self.f(pooled).amax(2).sum(), pooled)  # (B,Q,w)
-        share = (relations @ slope[..., None]).squeeze(3) / self.objects.count
+        share = (relations @ slope[..., None]).squeeze(3) / self.objects.count**2
         return share if absent is None else share.masked_fill(absent, 0)
 
     def configure_optimizers(self) -> dict[str, Any]:
@@ -152,10 +160,13 @@ class Relation(nn.Module):
         self.W_q = he(nn.Linear(question_width, widths[0]), fan_in)
         self.layers = nn.ModuleList(he(nn.Linear(before, after)) for before, after in pairwise(widths))
 
-    def forward(self, objects: Tensor, question: Tensor, self_pairs: bool = False) -> Tensor:
-        """Return ``(B,Q,P,w)`` for ``objects (B,N,C)``, ``question (B,Q,E)``; P = N² pairs in the order of i, or N."""
+    def forward(self, objects: Tensor, question: Tensor, one_object: bool = False) -> Tensor:
+        """Return ``(B,Q,P,w)`` for ``objects (B,N,C)``, ``question (B,Q,E)``; P = N² pairs in the order of i, or N o_i.
+
+        With ``one_object`` W_j has no say, and a gradient of 0.
+        """
         first, second = self.W_i(objects), self.W_j(objects)  # (B,N,w)
-        pair = first + second if self_pairs else (first[:, :, None] + second[:, None]).flatten(1, 2)  # (B,P,w)
+        pair = first + 0 * second if one_object else (first[:, :, None] + second[:, None]).flatten(1, 2)  # (B,P,w)
         x = (pair[:, None] + self.W_q(question)[:, :, None]).relu()  # (B,Q,P,w)
         for layer in self.layers:
             x = layer(x).relu()
