@@ -93,7 +93,7 @@ class RelationNetwork(pl.LightningModule):
         return total / self.objects.count**2
 
     def absent(self, objects: Tensor) -> Tensor | None:
-        """Return ``(B,1,P) bool``: the pairs in which one is no object (P: N², or N); None where there are none such."""
+        """Return ``(B,1,P) bool``: the pairs in which one is no object (P is N², or N); None if none is missing."""
         missing = self.objects.missing(objects)  # (B,N)
         if missing is None:
             return None
