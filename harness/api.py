@@ -196,6 +196,7 @@ def score(
     regime: str | None = None,
     seed: int = 0,
     title: str = "",
+    tuning: str = "",
     results: Path = RESULTS,
 ) -> tuple[Path, Run]:
     """Score predictions that were made elsewhere and return their bundle of kind ``external``, and its run.
@@ -204,7 +205,9 @@ def score(
     """
     found = get_task(task)
     name = _regime(found, regime)
-    return exchange.score_predictions(found, name, Path(predictions), row, results, seed=seed, title=title)
+    return exchange.score_predictions(
+        found, name, Path(predictions), row, results, seed=seed, title=title, tuning=tuning
+    )
 
 
 def submit(

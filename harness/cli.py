@@ -196,12 +196,15 @@ def score(
     regime: Regime = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of the run that predicted.")] = 0,
     title: Annotated[str, typer.Option("--title", help="The row's title; its name by default.")] = "",
+    tuning: Annotated[str, typer.Option("--tuning", help="What was tuned, on what, over how many trials.")] = "",
     results: Results = Path("results"),
 ) -> None:
     """Score predictions that were made elsewhere, on exported data; the board shows them without a rank."""
     from harness import api, listing
 
-    folder, run = api.score(task, predictions, row, regime=regime, seed=seed, title=title, results=results)
+    folder, run = api.score(
+        task, predictions, row, regime=regime, seed=seed, title=title, tuning=tuning, results=results
+    )
     listing.scores(run.scores)
     listing.written([folder])
 

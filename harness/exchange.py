@@ -17,7 +17,7 @@ from harness.families.base import Examples, Stored
 from harness.files import write_whole
 from harness.plan import untrained_identity
 from harness.recipe import recipe_paths
-from harness.records import Run, Score
+from harness.records import LONGEST_TUNING, Run, Score
 from harness.results import EXTERNAL_BUDGET, npz_arrays, npz_bytes, require_writable, write_bundle
 from harness.splits import BLOCK, AnySplit, Stream, stream_sample
 from harness.task import Task, combined_fingerprint
@@ -103,17 +103,19 @@ def _description(task: Task, regime: str, form: str) -> dict[str, Any]:
 
 
 def score_predictions(
-    task: Task, regime: str, path: Path, row: str, results: Path, *, seed: int = 0, title: str = ""
+    task: Task, regime: str, path: Path, row: str, results: Path, *, seed: int = 0, title: str = "", tuning: str = ""
 ) -> tuple[Path, Run]:
     """Score predictions that were made elsewhere and return their bundle, of kind ``external``, and its run.
 
     ``path`` is an npz of the arrays of the family's ``Prediction``, keyed ``<split>/<field>``, a row an example in the
-    order of the exported split. The first test must be there; other tests may be left out. Raises ``UserError`` that
-    names the file, the array and what is wrong with it.
+    order of the exported split. The first test must be there; other tests may be left out. ``tuning`` says what was
+    tuned, on what, over how many trials. Raises ``UserError`` that names the file, the array and what is wrong with it.
     """
     _require_row(row, task)
     if seed < 0:
         raise UserError(f"seed {seed} is not valid: it must be 0 or more")
+    if len(tuning) > LONGEST_TUNING:
+        raise UserError(f"tuning of {len(tuning):,} characters is not valid: at most {LONGEST_TUNING:,}")
     require_writable(results)
     named, spec = task.regime(regime), task.spec(regime)
     arrays = _read(path)
@@ -134,6 +136,7 @@ def score_predictions(
         status="completed",
         identity=untrained_identity(task, regime, row, EXTERNAL_BUDGET, seed),
         title=title or row,
+        tuning=" ".join(tuning.split()),
         signatures={metric.name: metric.signature for metric in task.metrics if metric.signature},
         scores=scores,
         unsupported={split: "no predictions were sent" for split in named.tests if split not in given},

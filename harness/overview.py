@@ -10,6 +10,7 @@ from harness.groups import Group
 from harness.markdown import DASH, Notes, code, escape, interval, number, table
 from harness.ranking import Ranked
 from harness.recipe import get_recipe, recipe_paths
+from harness.results import EXTERNAL_BUDGET
 from harness.standings import Board
 from harness.statistics import t_interval
 from harness.suites import SuiteRow, SuiteTable
@@ -98,11 +99,14 @@ def tuned(board: Board, suite: str) -> str:
 
     An installed recipe tells it of its row; of others their runs do, as their recipes told it then.
     """
-    contests = [contest for contest in board.contests if contest.task.suite == suite]
-    rows = {line.row for contest in contests for line in board.contests[contest]}
+    places = {contest.key[:2] for contest in board.contests if contest.task.suite == suite}
+    keys: set[tuple[str, ...]] = {
+        (*contest.key, line.row) for contest, lines in board.contests.items() for line in lines
+    } | {key for key in board.groups if key[2] == EXTERNAL_BUDGET}
     said: dict[str, list[str]] = {}
-    for row in sorted(rows):
-        runs = pd.concat([board.runs_of(*contest.key, row) for contest in contests])
+    here = sorted(key for key in keys if key[:2] in places)
+    for row in sorted({key[3] for key in here}):
+        runs = pd.concat([board.runs_of(key[0], key[1], key[2], row) for key in here if key[3] == row])
         if runs.empty:
             continue
         texts = [get_recipe(row).tuning] if row in recipe_paths() else runs["tuning"].unique().tolist()

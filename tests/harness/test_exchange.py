@@ -100,14 +100,23 @@ def test_it_stands_on_the_board_without_a_rank(tmp_path):
 
     write_trained(tmp_path, COPY, "mine", 0, 0.02)
     write_references(tmp_path, COPY)
-    api.score(COPY, predictions(COPY, tmp_path / "p.npz", tests=2), "elsewhere", title="Else|where", results=tmp_path)
+    path = predictions(COPY, tmp_path / "p.npz", tests=2)
+    told = "The prompt\n on validation,  5 trials"
+    api.score(COPY, path, "elsewhere", title="Else|where", tuning=told, results=tmp_path)
     board = tmp_path / "board.md"
     write_board(tmp_path, board)
-    (line,) = [line for line in board.read_text().splitlines() if "`elsewhere`" in line]
+    line, _ = [line for line in board.read_text().splitlines() if "`elsewhere`" in line]
     assert line.startswith("|  | **Else\\|where `elsewhere`**")
     assert "| 1.000 |" in line
     assert "self-reported: nobody has re-run it here, so it has no rank" in board.read_text()
     assert "its predictions were made elsewhere" in board.read_text()
+    assert "| `elsewhere` | The prompt on validation, 5 trials |" in board.read_text()
+
+
+def test_a_text_on_tuning_without_end_is_refused(tmp_path):
+    with pytest.raises(UserError, match="tuning of 4,001 characters is not valid: at most 4,000"):
+        api.score(COPY, predictions(COPY, tmp_path / "p.npz"), "elsewhere", tuning="x" * 4001, results=tmp_path)
+    assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.parametrize(
