@@ -29,4 +29,4 @@ class Pixels(PixelForm):
 
     name = "sort-of-clevr/pixels"
     version = 1
-    budgets: ClassVar[Mapping[str, int]] = {"smoke": 64, "demo": 9_800, "standard": 343_000, "paper": 686_000}
+    budgets: ClassVar[Mapping[str, int]] = {"smoke": 64, "demo": 9_800, "standard": 294_000, "paper": 588_000}
