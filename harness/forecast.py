@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.execution import PlannedRun, build_model, existing, isolated
 from harness.results import find_bundles, read_run
-from harness.splits import TrainingBatches
+from harness.schedule import Schedule, phase_examples
 
 STEPS = 6
 BUNDLE_BYTES = 150_000
@@ -54,22 +54,30 @@ def forecast(runs: Sequence[PlannedRun], results: Path, *, force: bool = False) 
 
 
 def _seconds_an_example(planned: PlannedRun) -> float:
-    """Time forward and backward of a few training steps; the optimiser and validation add about a tenth.
+    """Time forward and backward of a few training steps of every phase; the optimiser and validation add about a tenth.
 
     NaN for a model that needs a trainer for its step, as one that optimises by hand does, or whose step fails.
     """
-    size = planned.recipe.training.batch_size
-    batches = TrainingBatches(planned.task, planned.task.split(planned.task.regime(planned.regime).train), 0, size)
+    identity = planned.identity
+    schedule = Schedule(planned.task, planned.regime, planned.recipe.training, identity.examples, identity.seed)
+    shares = [phase_examples(phase, identity.examples) for phase in schedule.phases]
+    seconds = 0.0
     with isolated():
         model = build_model(planned)
-        start = 0.0
-        for step, batch in enumerate(batches.iterate(0, STEPS + 1)):
-            if step == 1:  # the first one pays for allocations
-                start = time.perf_counter()
-            try:
-                loss = model.training_step(batch, step)
-                (loss["loss"] if isinstance(loss, dict) else loss).backward()
-            except Exception:  # the run itself tells what is wrong, if anything is
-                return math.nan
-            model.zero_grad()
-    return 1.1 * (time.perf_counter() - start) / (STEPS * size)
+        for share, phase, batches, size in zip(
+            shares, schedule.phases, schedule.batches, schedule.batch_sizes, strict=True
+        ):
+            if hasattr(model, "on_phase"):
+                model.on_phase(phase.name)
+            start = 0.0
+            for step, batch in enumerate(batches.iterate(0, STEPS + 1)):
+                if step == 1:  # the first one pays for allocations
+                    start = time.perf_counter()
+                try:
+                    loss = model.training_step(batch, step)
+                    (loss["loss"] if isinstance(loss, dict) else loss).backward()
+                except Exception:  # the run itself tells what is wrong, if anything is
+                    return math.nan
+                model.zero_grad()
+            seconds += share / sum(shares) * (time.perf_counter() - start) / (STEPS * size)
+    return 1.1 * seconds
