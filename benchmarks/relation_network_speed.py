@@ -59,7 +59,7 @@ def naive_loss(model: RelationNetwork, batch: Batch) -> Tensor:
     x = F.linear(x, first, model.g.W_q.bias).relu()
     for layer in model.g.layers:
         x = layer(x).relu()
-    pooled = x.unflatten(0, (-1, N * N)).sum(1) / N
+    pooled = x.unflatten(0, (-1, N * N)).sum(1) / N**2
     return F.cross_entropy(model.f(pooled), batch.targets.answer[:, 0])
 
 

@@ -114,6 +114,7 @@ def score_predictions(
     _require_row(row, task)
     if seed < 0:
         raise UserError(f"seed {seed} is not valid: it must be 0 or more")
+    tuning = " ".join(tuning.split())
     if len(tuning) > LONGEST_TUNING:
         raise UserError(f"tuning of {len(tuning):,} characters is not valid: at most {LONGEST_TUNING:,}")
     require_writable(results)
@@ -136,7 +137,7 @@ def score_predictions(
         status="completed",
         identity=untrained_identity(task, regime, row, EXTERNAL_BUDGET, seed),
         title=title or row,
-        tuning=" ".join(tuning.split()),
+        tuning=tuning,
         signatures={metric.name: metric.signature for metric in task.metrics if metric.signature},
         scores=scores,
         unsupported={split: "no predictions were sent" for split in named.tests if split not in given},

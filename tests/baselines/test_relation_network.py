@@ -170,6 +170,20 @@ def test_one_object_is_all_pairs_with_the_second_unread(kind, objects):
     assert torch.allclose(model(model.objects(batch.inputs), asked), full, atol=1e-6)
 
 
+def test_gradients_of_the_shortcut_are_those_of_all_pairs():
+    model = RelationNetwork(STATES, **SIZES, dropout=0.0)
+    batch = scene_batch(STATES, objects=3)
+    model.on_phase("one-object")
+    short = gradients(model, model.training_step(batch, 0))
+    model.on_phase("all-pairs")
+    full = gradients(model, model.training_step(batch, 0))
+    assert not short["g.W_j.weight"].any()
+    assert full["g.W_j.weight"].any()
+    for name, gradient in short.items():
+        if name != "g.W_j.weight":
+            assert torch.allclose(gradient, full[name], atol=1e-6), name
+
+
 def test_the_second_object_is_unread_for_a_phase_and_learned_after_it(spec):
     model = RelationNetwork(spec, **SIZES, dropout=0.0)
     model.on_phase("one-object")
