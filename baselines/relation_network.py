@@ -30,8 +30,8 @@ class RelationNetwork(pl.LightningModule):
     2000; f 2000, 1000, 500, 100); the sum is divided by the N² of training, a constant, so that f is not handed numbers
     of hundreds at the start; matrices are drawn by He et al. 2015; with ``precision: bf16`` training computes g in
     bfloat16 (f and all evaluation stay in float32). In a phase called ``one-object`` the matrix of g's first layer that
-    acts on o_j is held at 0. Then the N terms of an o_i are alike, and one of them is computed for all: g is at a 25th of
-    its work on a picture, and the phase that follows begins with the very function this one ends with (but for Adam,
+    acts on o_j is held at 0. Then the N terms of an o_i are alike, and one of them is computed for all: of a picture a
+    25th of g's work, and the phase that follows begins with the very function this one ends with (but for Adam,
     whose first steps with that matrix are about three times as long: it has not seen a gradient of it yet).
     """
 
