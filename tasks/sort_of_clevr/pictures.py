@@ -34,11 +34,14 @@ def draw_pairs(axis: "Axes", scene: Scenes, places: np.ndarray, relevance: np.nd
     """Draw one scene and, over it, its most relevant pairs of places.
 
     ``places (N,2)`` in pixels, ``relevance (N,N)`` of either sign: black for the answer, white against it, thicker for
-    more; an object with itself is a ring.
+    more; an object with itself is a ring, and so is one whose relevance is the same whatever the second (a model that
+    reads single objects).
     """
     axis.imshow(paint(scene)[0].transpose(1, 2, 0), interpolation="nearest")
-    strongest = np.abs(relevance).ravel().argsort(kind="stable")[::-1][:PAIRS_DRAWN]
     scale = max(float(np.abs(relevance).max()), 1e-12)
+    if float(np.ptp(relevance, axis=1).max()) <= 1e-3 * scale:
+        relevance = np.diag(relevance[:, 0])
+    strongest = np.abs(relevance).ravel().argsort(kind="stable")[::-1][:PAIRS_DRAWN]
     for first, second in zip(*np.unravel_index(strongest, relevance.shape), strict=True):
         strength = relevance[first, second] / scale
         look: dict[str, Any] = {

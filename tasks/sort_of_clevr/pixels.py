@@ -1,8 +1,5 @@
 """``sort-of-clevr/pixels``: questions about a picture of six objects."""
 
-from collections.abc import Mapping
-from typing import ClassVar
-
 from tasks.sort_of_clevr.forms import PixelForm
 
 
@@ -29,4 +26,3 @@ class Pixels(PixelForm):
 
     name = "sort-of-clevr/pixels"
     version = 1
-    budgets: ClassVar[Mapping[str, int]] = {"smoke": 64, "demo": 9_800, "standard": 294_000, "paper": 588_000}

@@ -1,6 +1,5 @@
 """``sort-of-clevr/pixels-pairs``: pictures with colour–shape pairs that training never showed."""
 
-from collections.abc import Mapping
 from typing import ClassVar
 
 from tasks.sort_of_clevr.forms import PixelForm
@@ -21,5 +20,4 @@ class PixelsPairs(UnseenPairs, PixelForm):
 
     name = "sort-of-clevr/pixels-pairs"
     version = 1
-    budgets: ClassVar[Mapping[str, int]] = {"smoke": 64, "demo": 9_800, "standard": 294_000, "paper": 588_000}
     sampled: ClassVar[tuple[str, ...] | None] = ()  # to a model it is ``pixels``

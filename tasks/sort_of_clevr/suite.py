@@ -89,7 +89,7 @@ class SortOfClevr(Task):
     metrics: ClassVar[tuple[Metric, ...]] = _metrics()
     plotted: ClassVar[tuple[str, ...]] = ("relational", "non_relational")
     breakdown: ClassVar[tuple[str, ...]] = (*SUBTYPES[RELATIONAL], *SUBTYPES[NON_RELATIONAL])
-    budgets: ClassVar[Mapping[str, int]] = {"smoke": 64, "demo": 9_800, "standard": 245_000, "paper": 490_000}
+    budgets: ClassVar[Mapping[str, int]] = {"smoke": 64, "demo": 9_800, "standard": 294_000, "paper": 588_000}
     size_name: ClassVar[str] = "objects in the scene"
     floor: ClassVar[str] = "majority"
     learnt: ClassVar[float | None] = 0.9

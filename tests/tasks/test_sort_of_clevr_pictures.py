@@ -8,6 +8,7 @@ from sort_of_clevr_scenes import BLUE, PLAIN, RED, scene
 
 from harness.families.scene import BLANK
 from harness.registry import get_task
+from tasks.sort_of_clevr.pictures import draw_pairs
 from tasks.sort_of_clevr.questions import ANSWERS, encode, of_kind, text
 from tasks.sort_of_clevr.raster import RGB
 from tasks.sort_of_clevr.scenes import (
@@ -61,6 +62,17 @@ def test_pair_relevance_is_drawn_over_the_picture(name):
     assert sorted(map(tuple, first[:, ::-1])) == sorted({tuple(p) for p in places.astype(float)})
     assert len(axis.get_lines()) == 8
     assert RGB.shape == (6, 3)
+
+
+def test_relevance_that_does_not_depend_on_the_second_object_is_drawn_as_rings():
+    places = np.array([[10.0, 10.0], [10.0, 60.0], [60.0, 10.0]])
+    axis = Figure().subplots()
+    draw_pairs(axis, scene((12, 20, RED, SQUARE)), places, np.array([[3.0, 3, 3], [1, 1, 1], [-2, -2, -2]]))
+    rings = {tuple(line.get_xydata()[0, ::-1]): line for line in axis.get_lines() if len(line.get_xydata()) == 1}
+    assert set(rings) == {tuple(place) for place in places}
+    widths = [rings[tuple(place)].get_markeredgewidth() for place in places]
+    assert widths == pytest.approx([2, 2 / 3, 4 / 3])
+    assert all(line.get_linewidth() == 0 for line in axis.get_lines() if len(line.get_xydata()) == 2)
 
 
 def test_answers_are_tabulated_beside_the_scene_and_wrong_ones_are_red():
