@@ -99,19 +99,18 @@ def tuned(board: Board, suite: str) -> str:
 
     An installed recipe tells it of its row; of others their runs do, as their recipes told it then.
     """
-    places = {contest.key[:2] for contest in board.contests if contest.task.suite == suite}
-    keys: set[tuple[str, ...]] = {
-        (*contest.key, line.row) for contest, lines in board.contests.items() for line in lines
-    } | {key for key in board.groups if key[2] == EXTERNAL_BUDGET}
+    own = [contest for contest in board.contests if contest.task.suite == suite]
+    keys: list[tuple[str, ...]] = [(*contest.key, line.row) for contest in own for line in board.contests[contest]]
+    places = {contest.key[:2] for contest in own}
+    keys += [key for key in board.groups if key[2] == EXTERNAL_BUDGET and key[:2] in places]
     said: dict[str, list[str]] = {}
-    here = sorted(key for key in keys if key[:2] in places)
-    for row in sorted({key[3] for key in here}):
-        runs = pd.concat([board.runs_of(key[0], key[1], key[2], row) for key in here if key[3] == row])
+    for row in sorted({key[3] for key in keys}):
+        runs = pd.concat([board.runs_of(key[0], key[1], key[2], row) for key in keys if key[3] == row])
         if runs.empty:
             continue
         texts = [get_recipe(row).tuning] if row in recipe_paths() else runs["tuning"].unique().tolist()
         said.setdefault(" ".join("; ".join(filter(None, texts)).split()) or NOT_SAID, []).append(row)
-    body = [[", ".join(map(code, own)), escape(text)] for text, own in said.items()]
+    body = [[", ".join(map(code, rows)), escape(text)] for text, rows in said.items()]
     return table(["row", "what was tuned"], body, range(0)) if body else ""
 
 
