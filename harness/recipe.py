@@ -18,6 +18,8 @@ from harness.registry import load_model_class, model_names, recipe_folders
 from harness.task import Task
 
 COMMUNITY_COLOUR = "#949494"
+Marker = Literal["o", "s", "D", "^", "v", "P", "X", "*", "<", ">", "d", "p"]
+"""Matplotlib's names of the markers that tell rows apart where colours do not."""
 LONGEST_SUFFIX = 80
 """Characters of a row name that say what was overridden: it is a folder name, too."""
 
@@ -98,7 +100,8 @@ class Recipe(Strict):
     model: str
     title: str
     paper: str = ""
-    colour: str = COMMUNITY_COLOUR
+    colour: str = Field(COMMUNITY_COLOUR, pattern=r"^#[0-9a-fA-F]{6}$")
+    marker: Marker | None = None
     hyperparameters: dict[str, Any] = {}
     training: Training = Training()
     tasks: dict[str, TaskOverride] = {}

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import matplotlib as mpl
 import numpy as np
@@ -20,7 +20,7 @@ from matplotlib.ticker import FuncFormatter, SymmetricalLogLocator
 from harness.curves import Curve
 from harness.groups import Group
 from harness.metrics import Metric
-from harness.recipe import COMMUNITY_COLOUR, get_recipe, recipe_paths
+from harness.recipe import COMMUNITY_COLOUR, Marker, get_recipe, recipe_paths
 
 WIDTH = 8.3
 """Inches: 797 pixels, the width GitHub shows a figure at."""
@@ -29,7 +29,7 @@ PANEL_HEIGHT = 2.7
 """Inches of the axes alone; a figure grows with its legend."""
 
 GREY = "#6e6e6e"
-MARKERS = "osD^vPX*<>dp"
+MARKERS = get_args(Marker)
 REFERENCE_DASHES: tuple[tuple[int, tuple[float, ...]], ...] = (
     (0, (5, 2)),
     (0, (1, 1.5)),
@@ -68,14 +68,14 @@ class Style:
 
 
 def style_of(row: str) -> Style:
-    """Return a row's look: an installed recipe's colour and a solid line; else dashed, by a hash of the row's name."""
-    installed = sorted(recipe_paths())
-    if row in recipe_paths() and get_recipe(row).colour != COMMUNITY_COLOUR:
-        return Style(get_recipe(row).colour, MARKERS[installed.index(row) % len(MARKERS)])
+    """Return a row's look: what an installed recipe says, and a solid line; else dashed, by a hash of the row's name."""
     digest = hashlib.sha256(row.encode()).digest()
+    marker = MARKERS[digest[3] % len(MARKERS)]
+    if row in recipe_paths() and (recipe := get_recipe(row)).colour != COMMUNITY_COLOUR:
+        return Style(recipe.colour, recipe.marker or marker)
     hue, lightness = int.from_bytes(digest[:2], "big") / 65536 * 359, (40, 55, 68)[digest[2] % 3]
     colour = sns.husl_palette(1, h=hue / 359, s=0.85, l=lightness / 100)[0]
-    return Style(colour, MARKERS[digest[3] % len(MARKERS)], COMMUNITY_DASHES[digest[4] % len(COMMUNITY_DASHES)])
+    return Style(colour, marker, COMMUNITY_DASHES[digest[4] % len(COMMUNITY_DASHES)])
 
 
 def reference_style(index: int) -> dict[str, Any]:

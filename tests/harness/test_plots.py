@@ -16,7 +16,7 @@ from harness.curves import Curve, curves
 from harness.errors import CorruptBundleError
 from harness.plots import FIGURES, by_size, cost, figures, kinds, learning, plotting_versions
 from harness.plots.style import style_of, svg, themed
-from harness.recipe import Recipe
+from harness.recipe import Recipe, get_recipe, recipe_paths
 from harness.registry import get_task
 from harness.results import write_bundle
 from harness.standings import Board, Contest, load_board
@@ -133,6 +133,17 @@ def test_an_installed_recipe_has_its_own_colour(monkeypatch):
     assert style_of("lstm").dashes == "solid"
     assert style_of("stranger") == style_of("stranger")
     assert style_of("stranger").dashes != "solid"
+
+
+def test_an_added_recipe_leaves_every_look_as_it_was(monkeypatch):
+    before = {row: style_of(row) for row in recipe_paths()}
+    assert all(get_recipe(row).marker == style.marker for row, style in before.items())
+    added = Recipe(row="a-new-row", model="lstm", title="New", colour="#123456")
+    paths = {added.row: Path("a"), **recipe_paths()}
+    monkeypatch.setattr("harness.plots.style.recipe_paths", lambda: paths)
+    monkeypatch.setattr("harness.plots.style.get_recipe", lambda row: added if row == added.row else get_recipe(row))
+    assert {row: style_of(row) for row in before} == before
+    assert style_of(added.row).colour == added.colour
 
 
 def test_strangers_look_different():

@@ -111,6 +111,8 @@ def test_a_file_cannot_pass_for_an_installed_row(write, key):
         ("model: lstm\ntraining: {clip_norm: -1}\n", "training.clip_norm = -1 is not valid"),
         ("model: lstm\ntraining: {phases: [{name: a, examples: 0}]}\n", "training.phases.0.examples = 0 is not valid"),
         ("model: lstm\nhyperparameters: [1]\n", "hyperparameters"),
+        ("model: lstm\ncolour: red\n", "colour = 'red' is not valid"),
+        ("model: lstm\nmarker: circle\n", "marker = 'circle' is not valid"),
     ],
 )
 def test_a_wrong_file_is_refused_by_name(write, text, message):
