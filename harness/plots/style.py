@@ -68,7 +68,7 @@ class Style:
 
 
 def style_of(row: str) -> Style:
-    """Return a row's look: what an installed recipe says, and a solid line; else dashed, by a hash of the row's name."""
+    """Return a row's look: an installed recipe's and a solid line; else dashed, by a hash of the row's name."""
     digest = hashlib.sha256(row.encode()).digest()
     marker = MARKERS[digest[3] % len(MARKERS)]
     if row in recipe_paths() and (recipe := get_recipe(row)).colour != COMMUNITY_COLOUR:
