@@ -31,6 +31,9 @@ from harness.recipe import Training
 from harness.schedule import Schedule
 from harness.task import Task
 
+LARGEST_GRADIENT = 1e12
+"""Norm of a gradient, before clipping, beyond which a run has diverged; healthy runs here have reached 1e6."""
+
 
 class SegmentLoader:
     """An iterable for Lightning whose every pass is the next segment; ``position`` is moved by the callback.
@@ -141,7 +144,8 @@ class Harness(pl.Callback):
         self.interrupt: KeyboardInterrupt | None = None
         self._random_states: dict[str, Any] | None = None
         self._loss: torch.Tensor | float = 0.0
-        self._batches = 0
+        self._batches, self._length = 0, 0
+        self._gradient = 0.0  # a norm: of several optimisers together
         self._clock = 0.0
         self._told: int | None = None
 
@@ -173,7 +177,16 @@ class Harness(pl.Callback):
         if segment.phase != self._told and hasattr(pl_module, "on_phase"):
             pl_module.on_phase(phase.name)
             self._told = segment.phase
-        self._loss, self._batches = 0.0, 0
+        self._loss, self._batches, self._gradient = 0.0, 0, 0.0
+        self._length = segment.stop - segment.start
+
+    def on_before_optimizer_step(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, optimizer: torch.optim.Optimizer
+    ) -> None:
+        """Measure a segment's last gradient before it is clipped; of every step that would be felt in small models."""
+        if self._batches + 1 == self._length:
+            own = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+            self._gradient = math.hypot(self._gradient, float(torch.nn.utils.get_total_norm(own)))
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, batch_idx: int
@@ -197,6 +210,8 @@ class Harness(pl.Callback):
         value = math.nan
         if not math.isfinite(loss):
             outcome.diverged = f"training loss became {loss}"
+        elif not self._gradient <= LARGEST_GRADIENT:
+            outcome.diverged = f"the gradient's norm became {self._gradient:.3g}, which is beyond {LARGEST_GRADIENT:g}"
         elif not all(bool(torch.isfinite(p).all()) for p in pl_module.parameters()):
             outcome.diverged = "weights became NaN or infinite"
         else:

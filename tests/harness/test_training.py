@@ -226,6 +226,25 @@ def test_a_diverged_run_is_a_finished_result_without_scores(tmp_path):
     assert run.cost.examples < 1024
 
 
+def test_a_gradient_beyond_bounds_is_a_divergence_though_it_is_clipped(tmp_path, monkeypatch):
+    step = Tiny.training_step
+    huge = 10 * training.LARGEST_GRADIENT
+
+    def steep(self, batch, batch_idx):
+        loss = step(self, batch, batch_idx)
+        return loss + huge * (self.linear.bias.sum() - self.linear.bias.sum().detach())  # a slope, and no loss
+
+    monkeypatch.setattr(get_model(f"{MODELS}:Tiny"), "training_step", steep)
+    folder, run = run_one(plan_one("Tiny", settings=("batch_size=32", "clip_norm=1.0")), tmp_path)
+    assert run.status == "diverged"
+    assert "the gradient's norm became" in run.reason
+    curve = read_curve(folder, run)
+    assert len(curve) == 1
+    assert math.isfinite(curve["training_loss"].iloc[0])
+    monkeypatch.setattr(training, "LARGEST_GRADIENT", 100 * huge)
+    assert run_one(plan_one("Tiny", settings=("batch_size=32", "clip_norm=1.0")), tmp_path, force=True)[1].scores
+
+
 def test_manual_optimisation_counts_examples_not_optimiser_steps(tmp_path):
     folder, run = run_one(plan_one("Manual"), tmp_path)
     assert run.cost.examples == 1024
