@@ -29,7 +29,8 @@ class StoryRelationNetwork(pl.LightningModule):
 
     Deviations: the sum is divided by ``memory``, a constant, which keeps it near the size of few terms; matrices are
     drawn by He et al. 2015; with ``precision: bf16`` training computes g in bfloat16 (the rest, and all evaluation, in
-    float32).
+    float32). In a phase called ``one-object`` the matrix of g's first layer that acts on o_j is held at 0, as in
+    ``relation_network``: the terms of an o_i are alike then, and one is computed for all.
     """
 
     families = ("story",)
@@ -67,6 +68,13 @@ class StoryRelationNetwork(pl.LightningModule):
             nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
             if layer.bias is not None:
                 nn.init.zeros_(layer.bias)
+        self.phase = ""
+
+    def on_phase(self, name: str) -> None:
+        """Hold the matrix on o_j at 0 in the phase ``one-object``."""
+        self.phase = name
+        if name == "one-object":
+            nn.init.zeros_(self.second.weight)
 
     def objects(self, inputs: Inputs) -> tuple[Tensor, Tensor, Tensor]:
         """Return the sentences that exist, ``(n,c)``, the example of each, ``(n,)``, and how many one has, ``(B,)``."""
@@ -91,14 +99,20 @@ class StoryRelationNetwork(pl.LightningModule):
         objects, example, count = self.objects(inputs)
         question = self.embedding(inputs.question)
         _, (q, _) = self.read_question.read(question, inputs.question_length)  # (B,h)
-        i, j = self.pairs(example, count)
         with torch.autocast(q.device.type, torch.bfloat16, enabled=self.training and self.precision == "bf16"):
-            left = self.first(objects) + self.asked(q).index_select(0, example)  # (n,w)
-            relation = F.relu(left.index_select(0, i) + self.second(objects).index_select(0, j))  # (P,w)
+            relation = self.first(objects) + self.asked(q).index_select(0, example)  # (n,w)
+            one_object = self.training and self.phase == "one-object"
+            if not one_object:
+                i, j = self.pairs(example, count)
+                relation = relation.index_select(0, i) + self.second(objects).index_select(0, j)  # (P,w)
+                example = example.index_select(0, i)
+            relation = F.relu(relation)
             for layer in self.g:
                 relation = F.relu(layer(relation))
-        pooled = relation.new_zeros(len(q), relation.shape[1], dtype=torch.float32)
-        pooled = pooled.index_add(0, example.index_select(0, i), relation.float()) / self.memory  # (B,w)
+        relation = relation.float()
+        if one_object:  # g(o_i) stands for as many pairs as there are o_j
+            relation = relation * count.index_select(0, example)[:, None]
+        pooled = relation.new_zeros(len(q), relation.shape[1]).index_add(0, example, relation) / self.memory  # (B,w)
         for layer in self.f:
             pooled = F.relu(layer(pooled))
         return self.output(pooled)

@@ -165,6 +165,32 @@ def test_relation_network_in_bfloat16_is_close_in_training_and_the_same_in_evalu
     assert float(exact.detach()) == pytest.approx(float(rounded.detach()), rel=0.05)
 
 
+def gradients(model: torch.nn.Module, batch) -> dict[str, torch.Tensor]:
+    model.zero_grad()
+    model.training_step(batch, 0).backward()
+    return {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+
+
+def test_a_phase_of_one_object_is_all_pairs_with_the_second_unread():
+    """Same scores and same gradients; the matrix on the second object has none until its phase begins."""
+    model = StoryRelationNetwork(SPEC, embedding=3, hidden=4, g=(5, 6), f=(7,), memory=3)
+    weights(model)
+    batch = story_batch([5, 2, 1])
+    model.train().on_phase("one-object")
+    rows = []
+    model.g[0].register_forward_hook(lambda module, inputs, output: rows.append(len(output)))
+    short, own = model(batch.inputs), gradients(model, batch)
+    model.on_phase("all-pairs")
+    full, every = model(batch.inputs), gradients(model, batch)
+    assert rows == [3 + 2 + 1] * 2 + [9 + 4 + 1] * 2
+    assert torch.allclose(short, full, rtol=1e-4, atol=1e-5)
+    assert set(every) - set(own) == {"second.weight"}
+    for name, gradient in own.items():
+        assert torch.allclose(gradient, every[name], rtol=1e-4, atol=1e-5), name
+    model.on_phase("one-object")
+    assert torch.allclose(model.eval()(batch.inputs), full, rtol=1e-4, atol=1e-5)
+
+
 def test_paper_sized_relation_network():
     """§4.2: LSTMs of 32 units, g of four layers of 256, f of 256 and 512 and the answers; 20 places."""
     lstm = 4 * 32 * (32 + 32 + 1)
