@@ -27,6 +27,7 @@ from harness.files import write_whole
 from harness.forecast import Forecast, forecast
 from harness.listing import models, rows, runs, show, tasks
 from harness.plan import Plan, make_plan
+from harness.reception import receive as receive
 from harness.recipe import get_recipe
 from harness.recipe import sources as recipe_sources
 from harness.records import Run, Score

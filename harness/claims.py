@@ -10,7 +10,7 @@ from harness.cells import COMPETING
 from harness.errors import CorruptBundleError, ReadheadError
 from harness.evaluation import score_split
 from harness.families.base import Stored
-from harness.recipe import Training, get_recipe, recipe_paths, validated
+from harness.recipe import Training, comes_with_a_package, get_recipe, recipe_paths, validated
 from harness.records import Run, Score
 from harness.registry import get_task, model_names, task_names
 from harness.results import EXTERNAL_BUDGET, REFERENCE_BUDGET, read_arrays, read_curve, read_file, read_run
@@ -35,8 +35,8 @@ def doubt(folder: Path) -> str:
     place = run.identity.folder.parts
     if folder.resolve().parts[-len(place) :] != place:
         raise CorruptBundleError(f"{folder}: it holds the run of {run.identity.folder}")
-    if run.reproductions and any((above / "submission.md").exists() for above in folder.resolve().parents):
-        raise CorruptBundleError(f"{folder}: a submission cannot say that it was reproduced; its receiver does")
+    if run.reproductions and run.kind != "trained":
+        raise CorruptBundleError(f"{folder}: it says that it was reproduced; of a {run.kind} run reruns.csv does")
     if run.identity.task not in task_names():
         return f"task {run.identity.task} is not installed here"
     task = get_task(run.identity.task)
@@ -54,7 +54,7 @@ def doubt(folder: Path) -> str:
             _check_schedule(folder, run, task)
     if absent is not None:
         return f"{run.identity.label}: the data to verify it are not here: {absent}"
-    if run.kind == "trained" and run.identity.row not in {*recipe_paths(), *model_names()}:
+    if run.kind == "trained" and not comes_with_a_package(run.identity.row, run.identity.model):
         return f"{run.identity.label}: it says that an installed package has this row; none has here"
     return ""
 

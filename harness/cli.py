@@ -275,6 +275,17 @@ def compare(
 
 
 @app.command()
+def receive(
+    folder: Annotated[Path, typer.Argument(help="The folder that `readhead submit` wrote.")],
+    results: Results = Path("results"),
+) -> None:
+    """Take in what somebody sent: verify its bundles and copy them into the results. Then `readhead reproduce` them."""
+    from harness import api, listing
+
+    listing.written(api.receive(folder, results))
+
+
+@app.command()
 def reproduce(
     row: Annotated[str, typer.Argument(help="A row, or a glob of rows.")] = "*",
     task: TaskGlob = "*",

@@ -11,8 +11,10 @@ import pandas as pd
 from harness.errors import UserError
 from harness.families.base import Stored
 from harness.metrics import Metric
-from harness.records import SELF_REPORTED, Run, canonical_json
+from harness.recipe import comes_with_a_package
+from harness.records import RE_RUN, SELF_REPORTED, Run, canonical_json
 from harness.registry import get_task
+from harness.reruns import digest_of, read_reruns
 from harness.results import find_bundles, read_arrays, read_curve, read_run, runs_folder
 from harness.task import Task
 
@@ -56,7 +58,7 @@ RUN_DTYPES = {
     "finished": TEXT,
     "bundle": TEXT,
 }
-"""Columns of ``runs.csv``, one line a bundle; ``origin`` as in ``Run``.
+"""Columns of ``runs.csv``, one line a bundle; ``origin`` as in ``Member``.
 
 ``stale`` and ``departs_from_budget`` are empty where they are not so.
 """
@@ -64,12 +66,16 @@ RUN_DTYPES = {
 
 @dataclass(frozen=True)
 class Member:
-    """One bundle: its run, its folder, its path below ``results/runs`` and why it is stale (None: it is not)."""
+    """One bundle: its run, its folder, its path below ``results/runs`` and why it is stale (None: it is not).
+
+    ``origin``: a stranger's run is ``self-reported``, or was ``re-run`` here; empty for what comes with a package.
+    """
 
     run: Run
     folder: Path
     path: str
     stale: str | None
+    origin: str
 
 
 @dataclass(frozen=True)
@@ -92,8 +98,8 @@ class Group:
 
     @property
     def self_reported(self) -> bool:
-        """Whether these are numbers of a stranger that nobody has made again here; such a row has no rank."""
-        return any(member.run.origin == SELF_REPORTED for member in self.members)
+        """Whether a stranger's seeds are among these that nobody has run again here; such a row has no rank."""
+        return any(member.origin == SELF_REPORTED for member in self.members)
 
     @property
     def superseded(self) -> bool:
@@ -176,6 +182,7 @@ def read_groups(results: Path) -> list[Group]:
     """
     from harness import provenance
 
+    rerun = read_reruns(results)
     found: dict[tuple[str, str, str, str], list[Member]] = {}
     doubts: dict[tuple[object, ...], str | None] = {}
     for folder in find_bundles(results):
@@ -189,16 +196,26 @@ def read_groups(results: Path) -> list[Group]:
         same = (*key, *run.source_hashes)
         if same not in doubts:
             doubts[same] = provenance.stale_reason(run)
-        found.setdefault(key, []).append(Member(run, folder, path, doubts[same]))
+        origin = _origin(run, rerun.get(path) == digest_of(folder))
+        found.setdefault(key, []).append(Member(run, folder, path, doubts[same], origin))
     groups = []
     for key in sorted(found):
         members = sorted(found[key], key=lambda member: member.run.identity.seed)
-        _require_alike(members)
+        require_alike(members)
         groups.append(Group(installed_task(key[0]), tuple(members)))
     return groups
 
 
-def _require_alike(members: Sequence[Member]) -> None:
+def _origin(run: Run, rerun: bool) -> str:
+    """Return a run's origin: who says that a row comes with a package that is not here is a stranger."""
+    if run.kind == "reference" or (
+        run.kind == "trained" and comes_with_a_package(run.identity.row, run.identity.model)
+    ):
+        return ""
+    return RE_RUN if rerun else SELF_REPORTED
+
+
+def require_alike(members: Sequence[Member]) -> None:
     """Refuse seeds of one row that are not the same experiment: their mean would be of nothing."""
     wanted = members[0].run.identity.model_dump(exclude={"seed"})
     for member in members[1:]:
@@ -222,7 +239,7 @@ def _run_line(member: Member) -> dict[str, object]:
         "row": identity.row,
         "title": run.title,
         "kind": run.kind,
-        "origin": run.origin,
+        "origin": member.origin,
         "bound": run.bound or "",
         "budget": identity.budget,
         "seed": identity.seed,

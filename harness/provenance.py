@@ -108,16 +108,16 @@ def collect(model: type[Any] | None, threads: int) -> Provenance:
 def stale_reason(run: Run) -> str | None:
     """Return why a stored run may no longer be what its row gives today, None where nothing moved.
 
-    Looks at the row's recipe, the model's version and its source; a reference is never stale. What cannot be loaded
-    here (a stranger's model) counts as unmoved.
+    Looks at the recipe, the model's version and its source of a row that comes with an installed package. No other is
+    ever stale: to look at it would run a stranger's code.
     """
     from harness.errors import ReadheadError
     from harness.model import get_model
-    from harness.recipe import get_recipe, recipe_paths
+    from harness.recipe import comes_with_a_package, get_recipe, recipe_paths
     from harness.registry import get_task
 
     identity = run.identity
-    if run.kind != "trained":
+    if run.kind != "trained" or not comes_with_a_package(identity.row, identity.model):
         return None
     try:
         model = get_model(identity.model)

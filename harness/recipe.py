@@ -207,6 +207,11 @@ def get_recipe(name: str) -> Recipe:
     return Recipe(row=_row_name(name), model=name, title=_row_name(name), community=":" in name)
 
 
+def comes_with_a_package(row: str, model: str) -> bool:
+    """Return whether an installed package has a row, of this model."""
+    return row in {*recipe_paths(), *model_names()} and get_recipe(row).model == model
+
+
 def sources(name: str) -> list[Path]:
     """Return the files of one's own that a name stands for: a recipe, a model file; none for what is installed."""
     files = [Path(name)] if name.endswith((".yaml", ".yml")) else []

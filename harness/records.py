@@ -20,6 +20,11 @@ FileName = Literal["predictions.npz", "curve.csv", "examples.npz"]
 """Files that a bundle may have beside its ``run.json``."""
 LONGEST_TUNING = 4_000
 """Characters in which a recipe tells what was tuned."""
+LARGEST_SEED = 2**32 - 1
+Seed = Annotated[int, Field(ge=0, le=LARGEST_SEED)]
+Count = Annotated[int, Field(ge=0, le=10**15)]
+Small = Annotated[int, Field(ge=0, le=10**9)]
+"""Whole numbers that every table can hold."""
 SELF_REPORTED, RE_RUN = "self-reported", "re-run"
 Status = Literal["completed", "diverged"]
 
@@ -39,17 +44,17 @@ class Identity(Record):
     """What makes two runs the same run. Anything that may change the numbers on one machine is here."""
 
     task: TaskName
-    task_version: int
+    task_version: Small
     regime: Name
     fingerprint: str
     row: Name
     model: str
-    model_version: int
+    model_version: Small
     hyperparameters: dict[str, Any]
     training: dict[str, Any]
     budget: Name
-    examples: int = Field(ge=0, le=10**15)
-    seed: int = Field(ge=0)
+    examples: Count
+    seed: Seed
 
     @property
     def digest(self) -> str:
@@ -80,8 +85,8 @@ class Selection(Record):
     """Which weights were scored, and how training went."""
 
     checkpoint: Literal["best", "last"]
-    step: int
-    examples: int
+    step: Count
+    examples: Count
     validation: float | None
     training_loss: float | None
 
@@ -89,8 +94,8 @@ class Selection(Record):
 class Cost(Record):
     """``flops`` are of one example, forward, at the largest training size; ``seconds`` of training and validation."""
 
-    parameters: int
-    examples: int
+    parameters: Count
+    examples: Count
     seconds: float
     flops: float | None
 
@@ -105,14 +110,14 @@ class Provenance(Record):
     libraries: dict[str, str]
     python: str
     cpu: str
-    threads: int
+    threads: Small
     finished: str
 
 
 class Reproduction(Record):
     """A later run of ``seed`` by other code that gave the same numbers: to the byte, or within the seeds' interval."""
 
-    seed: int
+    seed: Seed
     source_hash: str
     commit: str | None
     exact: bool
@@ -148,13 +153,6 @@ class Run(Record):
     def source_hashes(self) -> tuple[str, ...]:
         """The sources that gave these numbers: those of the run, and those that reproduced it."""
         return (self.provenance.source_hash, *(again.source_hash for again in self.reproductions))
-
-    @property
-    def origin(self) -> str:
-        """Whether a stranger's run is ``self-reported`` or was ``re-run`` here; empty for what comes with a package."""
-        if self.kind in ("trained", "reference"):
-            return ""
-        return RE_RUN if self.reproductions else SELF_REPORTED
 
     def whole(self, split: str, metric: str) -> float:
         """Return a score over a whole split, which is kept under its size where it has one; NaN where undefined."""

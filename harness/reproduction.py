@@ -20,8 +20,9 @@ from harness.model import get_model
 from harness.published import KEY
 from harness.ranking import centre_of
 from harness.recipe import Recipe, Training
-from harness.records import Identity, Reproduction
-from harness.results import add_reproduction
+from harness.records import RE_RUN, Identity, Reproduction
+from harness.reruns import record_rerun
+from harness.results import add_reproduction, place_bundle
 from harness.statistics import DECIMALS, prediction_interval, resample
 from harness.sweep import Done, run_all
 from harness.task import Task, combined_fingerprint
@@ -137,6 +138,7 @@ def plan_again(group: Group, identity: Identity) -> PlannedRun:
         row=identity.row,
         model=identity.model,
         title=group.first.title,
+        tuning=group.first.tuning,
         hyperparameters=identity.hyperparameters,
         training=Training.model_validate(identity.training),
         community=group.first.kind == "community",
@@ -176,18 +178,36 @@ def _judged(group: Group, ended: Sequence[Done], results: Path) -> Outcome:
             reasons.append(f"{run.cost.parameters:,} parameters, the bundle says {claimed.cost.parameters:,}")
     if verdict == "reproduced":
         for done in ended:
-            assert done.run is not None
-            origin = done.run.provenance
-            record = Reproduction(
-                seed=done.identity.seed,
-                source_hash=origin.source_hash,
-                commit=origin.commit,
-                exact=exact[done.identity.seed],
-                finished=origin.finished,
-            )
-            for member in group.members:
-                add_reproduction(results, member.folder, record)
+            if group.first.kind == "community":
+                _take_over(done, results)
+            else:
+                _confirm(done, exact[done.identity.seed], group, results)
+        again = {m.run.identity.seed for m in group.members if m.origin == RE_RUN} | set(exact)
+        if group.self_reported and len(again) < len(group.members):
+            reasons.append(f"{len(again)} of {len(group.members)} seeds re-run here, and a rank once all are")
     return Outcome(group, values, *narrow, verdict, "; ".join(filter(None, reasons)))
+
+
+def _take_over(done: Done, results: Path) -> None:
+    """Put a stranger's run as it was made here in the place of the one that was sent: only such runs are ranked."""
+    assert done.folder is not None
+    files = {path.name: path.read_bytes() for path in done.folder.iterdir()}
+    record_rerun(results, place_bundle(results, done.identity, files))
+
+
+def _confirm(done: Done, exact: bool, group: Group, results: Path) -> None:
+    """Record in every bundle of a row that comes with a package that today's source gives its numbers."""
+    assert done.run is not None
+    origin = done.run.provenance
+    record = Reproduction(
+        seed=done.identity.seed,
+        source_hash=origin.source_hash,
+        commit=origin.commit,
+        exact=exact,
+        finished=origin.finished,
+    )
+    for member in group.members:
+        add_reproduction(results, member.folder, record)
 
 
 def new_seed_interval(

@@ -30,6 +30,14 @@ ORIGINS = {
 BOUNDS = {"exact": "exact bound", "expected": "expected value", "none": "no bound"}
 
 
+def origin_notes(origins: pd.Series) -> list[str]:
+    """Return what is said of where a row's runs come from, none of one that comes with a package."""
+    found, again = sorted(set(origins) - {""}), int((origins == RE_RUN).sum())
+    if len(found) > 1:
+        return [f"self-reported: {again} of {len(origins)} seeds re-run here; it has a rank once all are"]
+    return [ORIGINS[origin] for origin in found]
+
+
 @dataclass(frozen=True)
 class Line:
     """One row of a table: competing (``ranked``), external, reference or published; ``budget`` names its cells."""
@@ -159,7 +167,7 @@ class SectionWriter:
         )
         if len(runs) and self.board.row(self.contest, line.row) is None:
             special.append("from the installed package: its predictions are not here, so no tie is tested")
-        special += [ORIGINS[origin] for origin in sorted(set(runs["origin"]) - {""})]
+        special += origin_notes(runs["origin"])
         special += ["its predictions were made elsewhere"] if line.budget == EXTERNAL_BUDGET else []
         marks = "".join(self.notes.mark(text) for text in special)
         return f"**{name}**{marks}" if len(runs) else name

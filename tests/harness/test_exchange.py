@@ -91,7 +91,7 @@ def test_right_answers_from_elsewhere_score_as_the_oracle(name, tmp_path):
     assert run.scores[0].values[task.headline.name] == pytest.approx(
         1 if task.headline.direction == "max" else 0, abs=1e-4
     )
-    assert (run.kind, run.origin, run.identity.budget) == ("external", "self-reported", "external")
+    assert (run.kind, run.identity.budget) == ("external", "external")
     assert [finding.status for finding in verify(folder)] == ["verified"]
 
 

@@ -15,9 +15,9 @@ from harness.errors import CorruptBundleError, UserError
 from harness.leaderboard import check_board, collect, write_board
 from harness.markdown import DASH, escape, interval, number
 from harness.published import COLUMNS
-from harness.records import Reproduction
 from harness.registry import get_task
-from harness.results import add_reproduction, find_bundles, read_run, write_bundle
+from harness.reruns import record_rerun
+from harness.results import find_bundles, read_run, write_bundle
 from harness.standings import Board, load_board
 from harness.statistics import t_interval
 from harness.tables import csv_bytes, read_runs, read_scores
@@ -510,9 +510,15 @@ def test_a_strangers_row_has_a_rank_once_it_was_run_again_here(tmp_path, no_figu
     assert ranks() == {"ours": (1, ""), "theirs": (None, "self-reported")}
     write_board(tmp_path, tmp_path / "board.md", [])
     assert "self-reported: nobody has re-run it here, so it has no rank" in (tmp_path / "board.md").read_text()
-    again = Reproduction(seed=0, source_hash="", commit=None, exact=True, finished="2000-01-01T00:00:00+00:00")
-    for folder in (tmp_path / "runs" / "seq2seq" / "copy" / "default" / "theirs").rglob("seed-*"):
-        add_reproduction(tmp_path, folder, again)
+    own = tmp_path / "runs" / "seq2seq" / "copy" / "default" / "theirs" / "smoke"
+    record_rerun(tmp_path, own / "seed-0")
+    assert ranks()["theirs"][0] is None
+    write_board(tmp_path, tmp_path / "board.md", [])
+    text = (tmp_path / "board.md").read_text()
+    assert "self-reported: 1 of 2 seeds re-run here; it has a rank once all are" in text
+    record_rerun(tmp_path, own / "seed-1")
     assert ranks() == {"theirs": (1, "re-run"), "ours": (2, "")}
     write_board(tmp_path, tmp_path / "board.md", [])
     assert "community row, re-run here" in (tmp_path / "board.md").read_text()
+    bundles.write_trained(tmp_path, "seq2seq/copy", "theirs", 1, 0.0, kind="community")  # another in its place
+    assert ranks()["theirs"][0] is None

@@ -18,6 +18,7 @@ from harness.recipe import get_recipe
 from harness.records import Run
 from harness.registry import get_task
 from harness.reproduction import Against, against_published, new_seed_interval, rows_to_reproduce
+from harness.reruns import read_reruns
 from harness.results import find_bundles, read_arrays, read_curve, read_run, write_bundle
 from harness.statistics import prediction_interval
 from harness.sweep import Done
@@ -55,7 +56,7 @@ def results(tmp_path):
     return tmp_path
 
 
-def again(monkeypatch, *damages: float | None) -> None:
+def again(monkeypatch, *damages: float | None, kind: str = "trained") -> None:
     """Let the new runs give the answers of a model with this damage; None: the run fails."""
     monkeypatch.setattr(reproduction, "plan_again", lambda group, identity: identity)
 
@@ -64,7 +65,7 @@ def again(monkeypatch, *damages: float | None) -> None:
             if damage is None:
                 yield Done(identity, failure=RunFailedError("out of memory"))
             else:
-                folder = write_trained(scratch, COPY, "mine", identity.seed, damage)
+                folder = write_trained(scratch, COPY, "mine", identity.seed, damage, kind=kind)
                 yield Done(identity, folder, read_run(folder))
 
     monkeypatch.setattr(reproduction, "run_all", run_again)
@@ -91,6 +92,31 @@ def test_a_new_value_among_the_seeds_is_reproduced_though_not_exact(results, mon
     assert outcome.low < min(outcome.values) <= max(outcome.values) < outcome.high
     records = read_run(next(iter((results / "runs" / COPY / "default" / "mine").rglob("seed-1")))).reproductions
     assert [(record.seed, record.exact) for record in records] == [(0, False), (1, False)]
+
+
+def test_a_strangers_row_is_ranked_by_the_runs_that_were_made_here(tmp_path, monkeypatch):
+    """Claims that lie far apart make any new run probable, so none of them may be left beside it."""
+    claims = (0.0, 0.6, 0.3)
+    folders = [write_trained(tmp_path, COPY, "mine", seed, at, kind="community") for seed, at in enumerate(claims)]
+    again(monkeypatch, 0.4, 0.41, kind="community")
+    assert outcome_of(tmp_path, seeds=2).verdict == "reproduced"
+    for seed, damage in enumerate((0.4, 0.41, 0.3)):
+        assert read_run(folders[seed]).scores == predicted(COPY, damage, seed)[1]
+    assert list(read_reruns(tmp_path)) == [f"{COPY}/default/mine/smoke/seed-{seed}" for seed in (0, 1)]
+    (group,) = read_groups(tmp_path)
+    assert [member.origin for member in group.members] == ["re-run", "re-run", "self-reported"]
+    assert group.self_reported
+    again(monkeypatch, 0.4, 0.41, 0.42, kind="community")
+    assert outcome_of(tmp_path, seeds=3).verdict == "reproduced"
+    assert not read_groups(tmp_path)[0].self_reported
+    assert not any(read_run(folder).reproductions for folder in folders)
+
+
+def test_a_damaged_list_of_reruns_is_named(tmp_path):
+    write_trained(tmp_path, COPY, "mine", 0, 0.1, kind="community")
+    (tmp_path / "reruns.csv").write_text("bundle,sha\n")
+    with pytest.raises(UserError, match=r"reruns.csv: its columns are not bundle, run_sha256, recorded"):
+        read_groups(tmp_path)
 
 
 def test_drift_and_failure_are_told_apart_and_not_recorded(results, monkeypatch):
@@ -250,6 +276,7 @@ def test_a_real_run_is_reproduced_by_its_stored_recipe(tmp_path, monkeypatch):
     assert (outcome.verdict, outcome.reason) == ("reproduced", "predictions are identical")
     assert outcome.group.first.identity.seed == 3
     assert outcome.values == [done.run.score("test", "exact_match")]
+    assert [member.origin for group in read_groups(tmp_path) for member in group.members] == ["re-run"]
     assert all(finding.status == "verified" for finding in verify(tmp_path))
 
 

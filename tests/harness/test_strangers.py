@@ -22,7 +22,7 @@ from test_verify import VALIDATION, trained
 from harness import submission
 from harness.leaderboard import render
 from harness.recipe import Recipe
-from harness.records import Reproduction, canonical_json
+from harness.records import Reproduction, Run, canonical_json
 from harness.registry import get_task
 from harness.results import (
     LARGEST_ARCHIVE,
@@ -34,7 +34,8 @@ from harness.results import (
     read_run,
 )
 from harness.standings import load_board
-from harness.verify import Finding, verify, verify_bundle
+from harness.tables import csv_bytes
+from harness.verify import Finding, verify_bundle
 
 SAID = {
     "title",
@@ -146,6 +147,25 @@ def test_no_leaf_of_the_record_but_what_is_only_said_can_be_changed(place, origi
                 assert only_said(path), (path, other, finding)
                 accepted.add(path)
     assert {path for path in paths if only_said(path)} == accepted
+
+
+LARGE = [10**9, 10**15, 10**21, 10**30, 1e300, "x" * 5_000, "\ud800"]
+
+
+def test_whatever_verify_accepts_the_board_can_show(place, original):
+    """What a sender only says may be anything; it must not be a number that no table can hold."""
+    run, results = json.loads(original["run.json"]), place.parents[6]
+    accepted = 0
+    for path in filter(only_said, leaves(run)):
+        for other in LARGE:
+            finding = judged(place, sealed(original, lambda run, path=path, other=other: put(run, path, other)))
+            if finding.status == "verified":
+                accepted += 1
+                board = load_board(results, [])
+                csv_bytes(board.runs)
+                assert render(board, [], [], results, results / "board.md")
+    assert accepted > 10
+    (results / ".lock").unlink(missing_ok=True)
 
 
 @settings(max_examples=100)
@@ -461,6 +481,7 @@ def test_a_strangers_row_may_not_take_the_name_of_an_installed_one(place, origin
     model = json.loads(original["run.json"])["identity"]["model"]
     monkeypatch.setattr("harness.claims.recipe_paths", lambda: {"copy-cat": Path("copy-cat.yaml")})
     monkeypatch.setattr("harness.claims.get_recipe", lambda row: Recipe(row=row, model=model, title=row))
+    monkeypatch.setattr("harness.claims.comes_with_a_package", lambda row, model: True)
     refused(place, original, "it is no run of kind community")
     assert judged(place, sealed(original, lambda run: run.update(kind="trained"))).status == "verified"
     monkeypatch.setattr("harness.claims.get_recipe", lambda row: Recipe(row=row, model="ntm", title=row))
@@ -481,18 +502,30 @@ def test_what_the_board_would_draw_must_be_drawable(place, original, monkeypatch
     refused(place, sealed(files, lambda run: run["files"].update(listed)), "is not what a model shows")
 
 
-def test_a_submission_cannot_say_that_it_was_reproduced(place, original):
+def test_a_strangers_bundle_cannot_say_that_it_was_reproduced(place, original):
     again = Reproduction(seed=0, source_hash="", commit=None, exact=True, finished="2000-01-01T00:00:00+00:00")
     assert judged(place, original).status == "verified"
-    results = place.parents[6]
-    add_reproduction(results, place, again)
-    assert verify_bundle(place).status == "verified"  # in results of one's own
-    sent = results.parent / "sent"
-    shutil.copytree(results / "runs", sent / "runs")
-    (sent / "submission.md").write_text("From a stranger.")
-    (finding,) = verify(sent)
-    assert (finding.status, "its receiver does" in finding.message) == ("failed", True)
-    (results / ".lock").unlink(missing_ok=True)
+    add_reproduction(place.parents[6], place, again)
+    finding = verify_bundle(place)
+    assert (finding.status, "reruns.csv does" in finding.message) == ("failed", True)
+    (place.parents[6] / ".lock").unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("row", ["theirs", "tape-lstm"])
+def test_the_board_runs_no_code_that_a_bundle_names(tmp_path, original, row):
+    """Of a row that says it comes with a package, under a name of its own and under that of a row that does."""
+    touched, evil = tmp_path / "touched", tmp_path / "evil.py"
+    evil.write_text(f"open({str(touched)!r}, 'w')\n")
+    run = json.loads(original["run.json"])
+    run["kind"] = "trained"
+    run["identity"] |= {"row": row, "model": f"{evil}:Model"}
+    folder = tmp_path / "results" / "runs" / Path(*Run.model_validate(run).identity.folder.parts)
+    folder.mkdir(parents=True)
+    for name, data in sealed(original, lambda old: old.update(run)).items():
+        (folder / name).write_bytes(data)
+    (group,) = load_board(tmp_path / "results", []).groups.values()
+    assert group.self_reported
+    assert not touched.exists()
 
 
 def test_what_is_sent_is_without_the_senders_reproductions(tmp_path, monkeypatch):
