@@ -8,7 +8,7 @@ import numpy as np
 
 from harness.cells import COMPETING
 from harness.errors import CorruptBundleError, ReadheadError
-from harness.evaluation import score_split
+from harness.evaluation import refer, score_split
 from harness.families.base import Stored
 from harness.recipe import Training, comes_with_a_package, get_recipe, recipe_paths, validated
 from harness.records import Run, Score
@@ -24,8 +24,11 @@ LARGEST_EXPLANATION = 500_000
 """Numbers in one array of what a model shows of an example; a figure would take minutes to draw more."""
 
 
-def doubt(folder: Path) -> str:
-    """Return why a bundle cannot be verified here, nothing if it is; a ``ReadheadError`` says what is wrong with it."""
+def doubt(folder: Path, references: bool = False) -> str:
+    """Return why a bundle cannot be verified here, nothing if it is; a ``ReadheadError`` says what is wrong with it.
+
+    With ``references`` the predictions of a reference are made again.
+    """
     run = read_run(folder)
     for name in run.files:
         read_file(folder, run, name)
@@ -46,6 +49,8 @@ def doubt(folder: Path) -> str:
     if absent is None:
         _check_scores(folder, run, task)
         _check_examples(folder, run, task)
+        if references and run.kind == "reference":
+            _check_reference(folder, run, task)
     else:
         _check_scores_without_data(folder, run, task)
     if run.kind in COMPETING:
@@ -175,6 +180,19 @@ def _check_scores(folder: Path, run: Run, task: Task) -> None:
                 raise CorruptBundleError(f"{folder}: {name} on {at} is {own.values.get(name)}, recomputed {value}")
         if set(own.values) != set(score.values):
             raise CorruptBundleError(f"{folder}: {score.split} has metrics that {task.name} has not")
+
+
+def _check_reference(folder: Path, run: Run, task: Task) -> None:
+    """Require the stored predictions to be those that the task's reference makes now."""
+    regime, row = run.identity.regime, run.identity.row
+    stored, made = read_arrays(folder, run), refer(task, regime, row, task.references()[row])
+    for split, arrays in made.items():
+        if {name: _bits(array) for name, array in arrays.items()} != {n: _bits(a) for n, a in stored[split].items()}:
+            raise CorruptBundleError(f"{folder}: {split}: its predictions are not those of {row}")
+
+
+def _bits(array: np.ndarray) -> tuple[str, tuple[int, ...], bytes]:
+    return str(array.dtype), array.shape, array.tobytes()
 
 
 def _check_scores_without_data(folder: Path, run: Run, task: Task) -> None:

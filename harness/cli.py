@@ -166,12 +166,12 @@ def new(
 @app.command()
 def verify(
     path: Annotated[Path, typer.Argument(help="A results folder, a part of one, or one bundle.")] = Path("results"),
-    prove: Annotated[bool, typer.Option("--prove", help="Prove committed targets again, too: minutes.")] = False,
+    prove: Annotated[bool, typer.Option("--prove", help="Committed targets and references, too: minutes.")] = False,
 ) -> None:
     """Recompute every number from stored predictions; no training."""
     from harness import api, listing
 
-    verified = listing.findings(api.verify(path, workers=min(os.cpu_count() or 1, 4)))
+    verified = listing.findings(api.verify(path, workers=min(os.cpu_count() or 1, 4), references=prove))
     proven = not prove or listing.proofs(api.prove())
     if not (verified and proven):
         raise typer.Exit(2)

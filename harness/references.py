@@ -4,25 +4,17 @@ from pathlib import Path
 
 from harness import provenance
 from harness.errors import UserError
-from harness.evaluation import score_split
-from harness.families.base import Stored
+from harness.evaluation import refer, score_split
 from harness.plan import untrained_identity
-from harness.records import Run, Score
+from harness.records import Run
 from harness.results import REFERENCE_BUDGET, require_writable, write_bundle
-from harness.splits import generator
 from harness.task import Reference, Task
 
 
 def run_reference(task: Task, regime: str, row: str, reference: Reference, results: Path) -> Path:
     """Predict every test with ``reference``, score it, write its bundle and return its folder."""
-    stored: dict[str, Stored] = {}
-    scores: list[Score] = []
-    for split in task.regime(regime).tests:
-        examples = task.load(split)
-        rng = generator(task.name, task.version, f"reference/{row}", split)
-        stored[split] = reference.predict(examples, rng)
-        task.family.check_stored(stored[split], examples)
-        scores += score_split(task, split, stored[split], examples)
+    stored = refer(task, regime, row, reference)
+    scores = [score for split in stored for score in score_split(task, split, stored[split], task.load(split))]
     run = Run(
         kind="reference",
         status="completed",

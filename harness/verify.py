@@ -29,10 +29,11 @@ class Finding:
     message: str = ""
 
 
-def verify(path: Path, workers: int = 1) -> Iterator[Finding]:
+def verify(path: Path, workers: int = 1, *, references: bool = False) -> Iterator[Finding]:
     """Check every bundle at or below ``path`` (a results folder, a part of one, or one bundle).
 
-    More ``workers`` are further processes, which share many bundles by suite. Raises ``UserError`` if there is none.
+    With ``references`` their predictions are made again, too. More ``workers`` are further processes, which share many
+    bundles by suite. Raises ``UserError`` if there is none.
     """
     if not path.exists():
         raise UserError(f"{str(path)!r} does not exist; give a results folder or a bundle")
@@ -40,19 +41,20 @@ def verify(path: Path, workers: int = 1) -> Iterator[Finding]:
     if not folders:
         raise UserError(f"no bundle (a folder with run.json) lies below {str(path)!r}")
     if workers <= 1 or len(folders) < SHARED:
-        yield from map(verify_bundle, folders)
+        yield from (verify_bundle(folder, references) for folder in folders)
         return
     shares: dict[tuple[str, ...], list[Path]] = {}
     for folder in folders:  # by suite: its tasks may be made of the same data; the largest first
         shares.setdefault(folder.parts[:-5], []).append(folder)
     with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
-        begun = {key: pool.submit(_verify_all, shares[key]) for key in sorted(shares, key=lambda k: -len(shares[k]))}
+        largest_first = sorted(shares, key=lambda key: -len(shares[key]))
+        begun = {key: pool.submit(_verify_all, shares[key], references) for key in largest_first}
         for key in shares:
             yield from begun[key].result()
 
 
-def _verify_all(folders: Sequence[Path]) -> list[Finding]:
-    return [verify_bundle(folder) for folder in folders]
+def _verify_all(folders: Sequence[Path], references: bool) -> list[Finding]:
+    return [verify_bundle(folder, references) for folder in folders]
 
 
 @dataclass(frozen=True)
@@ -84,14 +86,14 @@ def _bundles(path: Path) -> Iterator[Path]:
     yield from sorted(folder for folder in found if ".tmp-" not in str(folder.relative_to(root)))
 
 
-def verify_bundle(folder: Path) -> Finding:
+def verify_bundle(folder: Path, references: bool = False) -> Finding:
     """Check one bundle, which may be a stranger's: checksums, place, task version, data, every score, the weights.
 
     What it cannot check is what nobody can but by training again: that the named model, with the named
     hyperparameters, gave these predictions, and what that cost.
     """
     try:
-        message = doubt(folder)
+        message = doubt(folder, references)
     except ReadheadError as error:
         message = str(error) if str(folder) in str(error) else f"{folder}: {error}"
         return Finding(folder, "failed", printable(message))

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from harness.errors import UserError
-from harness.evaluation import score_split
+from harness.evaluation import refer, score_split
 from harness.records import Cost, Identity, Provenance, Run, Selection, canonical_json
 from harness.references import run_reference
 from harness.registry import get_task
@@ -142,6 +142,21 @@ def failed(folder: Path, message: str = "") -> None:
     assert finding.status == "failed", finding
     assert re.search(message, finding.message), finding.message
     assert str(folder) in finding.message
+
+
+@pytest.mark.parametrize("kind", ["ntm-reference", "seq2seq-reference"])
+def test_a_reference_with_other_answers_is_found_where_they_are_made_again(copy_of, kind):
+    """Scores that follow from the answers do not tell whose answers they are."""
+    folder = copy_of(kind)
+    assert verify_bundle(folder, references=True).status == "verified"
+    run, task = read_run(folder), get_task(read_run(folder).identity.task)
+    other = {name for name in task.references() if name != run.identity.row}.pop()
+    stored = refer(task, run.identity.regime, other, task.references()[other])
+    scores = [score for split in stored for score in score_split(task, split, stored[split], task.load(split))]
+    write_bundle(folder.parents[6], run.model_copy(update={"scores": scores}), stored)
+    assert verify_bundle(folder).status == "verified"
+    finding = verify_bundle(folder, references=True)
+    assert (finding.status, "its predictions are not those of" in finding.message) == ("failed", True)
 
 
 @pytest.mark.parametrize("kind", ["ntm-trained", "ntm-reference", "seq2seq-trained", "seq2seq-reference"])
