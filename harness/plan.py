@@ -8,7 +8,7 @@ from harness.errors import UserError
 from harness.execution import PlannedRun, isolated
 from harness.model import applies, build, get_model
 from harness.recipe import Recipe, match_recipes, override
-from harness.records import Identity
+from harness.records import LARGEST_SEED, Identity
 from harness.registry import match_tasks
 from harness.task import Task, combined_fingerprint
 
@@ -64,8 +64,10 @@ def make_plan(
     settings: Sequence[str] = (),
 ) -> Plan:
     """Return the runs that a request names. A combination asked for by name that cannot be run is a ``UserError``."""
-    if any(seed < 0 for seed in seeds) or len(set(seeds)) != len(seeds):
-        raise UserError(f"seeds {' '.join(map(str, seeds))} are not valid: give different numbers from 0 on")
+    if any(not 0 <= seed <= LARGEST_SEED for seed in seeds) or len(set(seeds)) != len(seeds):
+        raise UserError(
+            f"seeds {' '.join(map(str, seeds))} are not valid: give different numbers from 0 to {LARGEST_SEED}"
+        )
     plan = Plan()
     tasks = match_tasks(task)
     for recipe in match_recipes(row):
