@@ -11,7 +11,7 @@ They raise ``harness.errors.ReadheadError`` where the command would print one li
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ from harness.files import write_whole
 from harness.forecast import Forecast, forecast
 from harness.listing import models, rows, runs, show, tasks
 from harness.plan import Plan, make_plan
-from harness.recipe import get_recipe
+from harness.recipe import Recipe, get_recipe
 from harness.recipe import sources as recipe_sources
 from harness.records import Run, Score
 from harness.registry import get_task, match_tasks
@@ -216,15 +216,30 @@ def submit(
     """Set a model's finished runs beside the board, and write the folder to send: bundles, sources, the text.
 
     The command checks, trains and verifies before (``check``, ``run``, ``verify``). Returns where the row would stand
-    and the files of the folder, ``submissions/<row>`` by default. Raises ``UserError`` if there is no such run.
+    and the files of the folder, ``submissions/<row>`` by default. Raises ``UserError`` if there is no such run, if one
+    is not of the model as it is now (raise its version, or ``run`` with ``force``), and if something of somebody else's
+    is in the folder's way.
     """
-    recipe = get_recipe(model)
+    recipe, folder = require_submittable(model, budget=budget, results=results, out=out)
     found = submission.standings(results, recipe.row, budget)
     if not found:
         raise UserError(f"{recipe.row} has no runs with budget {budget} in {results}; `readhead run` makes them")
-    folder = out if out is not None else Path("submissions", recipe.row)
     files = submission.write_submission(results, recipe, budget, found, folder, recipe_sources(model))
     return found, files
+
+
+def require_submittable(
+    model: str, *, budget: str, results: Path, out: Path | None, again: Collection[Path] = ()
+) -> tuple[Recipe, Path]:
+    """Return a model's recipe and the folder to send; raise the ``UserError`` of ``submit`` before anything is trained.
+
+    ``again`` are the folders, below ``results/runs``, of the runs that will be.
+    """
+    recipe = get_recipe(model)
+    folder = out if out is not None else Path("submissions", recipe.row)
+    submission.require_place(folder, results, recipe_sources(model))
+    submission.require_current(results, recipe, budget, again)
+    return recipe, folder
 
 
 def prove(task: str = "*") -> Iterator[Proof]:

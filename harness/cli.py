@@ -126,6 +126,7 @@ def submit(
     budget: Budget = "standard",
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds.")] = 3,
     workers: Annotated[int, typer.Option("--workers", min=1, help="Runs side by side, one thread each.")] = 1,
+    force: Annotated[bool, typer.Option("--force", help="Run again what is finished.")] = False,
     results: Results = Path("results"),
     out: Annotated[Path | None, typer.Option("--out", help="The folder to send; submissions/ROW by default.")] = None,
     mlflow: Annotated[bool, typer.Option("--mlflow/--no-mlflow", help="Mirror runs to MLflow.")] = True,
@@ -137,9 +138,12 @@ def submit(
         raise typer.Exit(2)
     planned = plan.make_plan(model, registry.tasks_of(suite), None, budget, range(seeds))
     listing.skipped(planned)
-    listing.forecast(forecast.forecast(planned.runs, results), workers)
+    expected = forecast.forecast(planned.runs, results, force=force)
+    again = {one.identity.folder for one in expected.todo}
+    api.require_submittable(model, budget=budget, results=results, out=out, again=again)
+    listing.forecast(expected, workers)
     done = []
-    for one in sweep.run_all(planned.runs, results, workers=workers, mlflow=mlflow):
+    for one in sweep.run_all(planned.runs, results, workers=workers, force=force, mlflow=mlflow):
         listing.outcome(one)
         done.append(one)
     if not listing.findings(f for one in done if one.folder for f in api.verify(one.folder)):
