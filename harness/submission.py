@@ -100,12 +100,32 @@ def lines(found: Sequence[Standing]) -> list[dict[str, str]]:
             "headline": one.contest.task.headline.title,
             "seeds": f"{one.cell.n_seeds}/{one.cell.n_seeds + one.cell.n_failed}",
             "score": interval(one.cell.mean, one.cell.low, one.cell.high, one.cell.unit),
-            "would rank": f"{one.rank}{'=' if one.tied else ''} of {one.rows}" if one.rank is not None else DASH,
+            "would rank": f"{one.rank}{'=' if one.tied else ''} of {one.rows}" if one.rank and one.best else DASH,
             "minus the best": _difference(one.best, one.cell.unit),
             "minus the nearest baseline": _difference(one.nearest, one.cell.unit),
         }
         for one in found
     ]
+
+
+def remarks(found: Sequence[Standing]) -> list[str]:
+    """Return what has to be said of ranks and differences that could not be told: the board's runs are not all here."""
+    alone = [one.contest for one in found if one.rank is not None and one.best is None]
+    bare = [one for one in found if one.rank and one.best and math.isnan(one.best.difference.low)]
+    said = []
+    if alone:
+        tasks = ", ".join(f"{contest.task.name}:{contest.regime}" for contest in alone)
+        said.append(
+            f"No rank and no difference on {tasks}: no other row's runs with this budget are in this results folder. "
+            "The board's own lie in the results of Readhead's repository."
+        )
+    if bare:
+        tasks = ", ".join(f"{one.contest.task.name}:{one.contest.regime}" for one in bare)
+        said.append(
+            f"No interval of the difference on {tasks}: the other row is from the tables of the installed package, and "
+            "its predictions are not here."
+        )
+    return said
 
 
 def _difference(against: Against | None, unit: str) -> str:
@@ -196,6 +216,7 @@ def _text(runs: Sequence[Run], recipe: Recipe, budget: str, found: Sequence[Stan
         budget=budget,
         settings=[(code(k), code(str(v))) for k, v in sorted(first.identity.hyperparameters.items())],
         tuning=escape(recipe.tuning),
+        remarks=remarks(found),
         table=table(header, [[escape(cell) for cell in line.values()] for line in shown], range(3, 5)),
         bundles=len(runs),
         dirty=any(run.provenance.dirty for run in runs),

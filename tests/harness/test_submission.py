@@ -65,7 +65,26 @@ def test_alone_on_the_board_there_is_nobody_to_be_held_against(tmp_path):
     write_trained(tmp_path, COPY, "mine", 0, 0.02, kind="community")
     (one,) = submission.standings(tmp_path, "mine", "smoke")
     assert (one.rank, one.rows, one.best, one.nearest) == (1, 1, None, None)
-    assert submission.lines([one])[0]["minus the best"] == "–"
+    (line,) = submission.lines([one])
+    assert (line["would rank"], line["minus the best"]) == ("–", "–")
+    (remark,) = submission.remarks([one])
+    assert remark.startswith("No rank and no difference on seq2seq/copy:default: no other row's runs with this budget")
+
+
+def test_beside_rows_of_the_installed_package_there_is_a_rank_without_an_interval(results, tmp_path, monkeypatch):
+    from harness import tables
+    from harness.leaderboard import write_board
+
+    write_board(results, tmp_path / "board.md", [])
+    monkeypatch.setattr(tables, "shipped_folder", lambda: results / "tables")
+    write_trained(tmp_path / "own", COPY, "new", 0, 0.02, kind="community")
+    (one,) = submission.standings(tmp_path / "own", "new", "smoke")
+    (line,) = submission.lines([one])
+    assert line["would rank"].endswith("of 4")
+    assert "(" not in line["minus the best"]
+    (remark,) = submission.remarks([one])
+    assert remark.startswith("No interval of the difference on seq2seq/copy:default: the other row is from the tables")
+    assert submission.remarks(submission.standings(results, "mine", "smoke")) == []
 
 
 def test_the_folder_holds_what_a_maintainer_needs(results, tmp_path):
