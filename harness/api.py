@@ -181,11 +181,13 @@ def export_data(
 ) -> Iterator[Path]:
     """Write a regime's splits (the first regime's by default) below ``out`` and yield each file.
 
-    ``out`` is ``data/<suite>-<task>`` by default. See ``harness.exchange.export_data``.
+    ``out`` is ``data/<suite>-<task>`` by default, with ``-<regime>`` where there are several. See
+    ``harness.exchange.export_data``.
     """
     found = get_task(task)
-    folder = Path("data", found.name.replace("/", "-")) if out is None else Path(out)
-    yield from exchange.export_data(found, _regime(found, regime), folder, form, training)
+    name = _regime(found, regime)
+    plain = found.name.replace("/", "-") + (f"-{name}" if len(found.regimes) > 1 else "")
+    yield from exchange.export_data(found, name, Path("data", plain) if out is None else Path(out), form, training)
 
 
 def score(
@@ -197,6 +199,7 @@ def score(
     seed: int = 0,
     title: str = "",
     tuning: str = "",
+    force: bool = False,
     results: Path = RESULTS,
 ) -> tuple[Path, Run]:
     """Score predictions that were made elsewhere and return their bundle of kind ``external``, and its run.
@@ -206,7 +209,7 @@ def score(
     found = get_task(task)
     name = _regime(found, regime)
     return exchange.score_predictions(
-        found, name, Path(predictions), row, results, seed=seed, title=title, tuning=tuning
+        found, name, Path(predictions), row, results, seed=seed, title=title, tuning=tuning, force=force
     )
 
 
