@@ -80,7 +80,7 @@ def test_beside_rows_of_the_installed_package_there_is_a_rank_without_an_interva
     write_trained(tmp_path / "own", COPY, "new", 0, 0.02, kind="community")
     (one,) = submission.standings(tmp_path / "own", "new", "smoke")
     (line,) = submission.lines([one])
-    assert line["would rank"].endswith("of 4")
+    assert line["would rank"].endswith("of 5")
     assert "(" not in line["minus the best"]
     (remark,) = submission.remarks([one])
     assert remark.startswith("No interval of the difference on seq2seq/copy:default: the other row is from the tables")
