@@ -11,7 +11,7 @@ They raise ``harness.errors.ReadheadError`` where the command would print one li
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ from harness.forecast import Forecast, forecast
 from harness.listing import models, rows, runs, show, tasks
 from harness.plan import Plan, make_plan
 from harness.reception import receive as receive
-from harness.recipe import get_recipe
+from harness.recipe import Recipe, get_recipe
 from harness.recipe import sources as recipe_sources
 from harness.records import Run, Score
 from harness.registry import get_task, match_tasks
@@ -182,11 +182,13 @@ def export_data(
 ) -> Iterator[Path]:
     """Write a regime's splits (the first regime's by default) below ``out`` and yield each file.
 
-    ``out`` is ``data/<suite>-<task>`` by default. See ``harness.exchange.export_data``.
+    ``out`` is ``data/<suite>-<task>`` by default, with ``-<regime>`` where there are several. See
+    ``harness.exchange.export_data``.
     """
     found = get_task(task)
-    folder = Path("data", found.name.replace("/", "-")) if out is None else Path(out)
-    yield from exchange.export_data(found, _regime(found, regime), folder, form, training)
+    name = _regime(found, regime)
+    plain = found.name.replace("/", "-") + (f"-{name}" if len(found.regimes) > 1 else "")
+    yield from exchange.export_data(found, name, Path("data", plain) if out is None else Path(out), form, training)
 
 
 def score(
@@ -198,6 +200,7 @@ def score(
     seed: int = 0,
     title: str = "",
     tuning: str = "",
+    force: bool = False,
     results: Path = RESULTS,
 ) -> tuple[Path, Run]:
     """Score predictions that were made elsewhere and return their bundle of kind ``external``, and its run.
@@ -207,7 +210,7 @@ def score(
     found = get_task(task)
     name = _regime(found, regime)
     return exchange.score_predictions(
-        found, name, Path(predictions), row, results, seed=seed, title=title, tuning=tuning
+        found, name, Path(predictions), row, results, seed=seed, title=title, tuning=tuning, force=force
     )
 
 
@@ -217,15 +220,30 @@ def submit(
     """Set a model's finished runs beside the board, and write the folder to send: bundles, sources, the text.
 
     The command checks, trains and verifies before (``check``, ``run``, ``verify``). Returns where the row would stand
-    and the files of the folder, ``submissions/<row>`` by default. Raises ``UserError`` if there is no such run.
+    and the files of the folder, ``submissions/<row>`` by default. Raises ``UserError`` if there is no such run, if one
+    is not of the model as it is now (raise its version, or ``run`` with ``force``), and if something of somebody else's
+    is in the folder's way.
     """
-    recipe = get_recipe(model)
+    recipe, folder = require_submittable(model, budget=budget, results=results, out=out)
     found = submission.standings(results, recipe.row, budget)
     if not found:
         raise UserError(f"{recipe.row} has no runs with budget {budget} in {results}; `readhead run` makes them")
-    folder = out if out is not None else Path("submissions", recipe.row)
     files = submission.write_submission(results, recipe, budget, found, folder, recipe_sources(model))
     return found, files
+
+
+def require_submittable(
+    model: str, *, budget: str, results: Path, out: Path | None, again: Collection[Path] = ()
+) -> tuple[Recipe, Path]:
+    """Return a model's recipe and the folder to send; raise the ``UserError`` of ``submit`` before anything is trained.
+
+    ``again`` are the folders, below ``results/runs``, of the runs that will be.
+    """
+    recipe = get_recipe(model)
+    folder = out if out is not None else Path("submissions", recipe.row)
+    submission.require_place(folder, results, recipe_sources(model))
+    submission.require_current(results, recipe, budget, again)
+    return recipe, folder
 
 
 def prove(task: str = "*") -> Iterator[Proof]:

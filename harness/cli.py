@@ -126,6 +126,7 @@ def submit(
     budget: Budget = "standard",
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many seeds.")] = 3,
     workers: Annotated[int, typer.Option("--workers", min=1, help="Runs side by side, one thread each.")] = 1,
+    force: Annotated[bool, typer.Option("--force", help="Run again what is finished.")] = False,
     results: Results = Path("results"),
     out: Annotated[Path | None, typer.Option("--out", help="The folder to send; submissions/ROW by default.")] = None,
     mlflow: Annotated[bool, typer.Option("--mlflow/--no-mlflow", help="Mirror runs to MLflow.")] = True,
@@ -137,9 +138,12 @@ def submit(
         raise typer.Exit(2)
     planned = plan.make_plan(model, registry.tasks_of(suite), None, budget, range(seeds))
     listing.skipped(planned)
-    listing.forecast(forecast.forecast(planned.runs, results), workers)
+    expected = forecast.forecast(planned.runs, results, force=force)
+    again = {one.identity.folder for one in expected.todo}
+    api.require_submittable(model, budget=budget, results=results, out=out, again=again)
+    listing.forecast(expected, workers)
     done = []
-    for one in sweep.run_all(planned.runs, results, workers=workers, mlflow=mlflow):
+    for one in sweep.run_all(planned.runs, results, workers=workers, force=force, mlflow=mlflow):
         listing.outcome(one)
         done.append(one)
     if not listing.findings(f for one in done if one.folder for f in api.verify(one.folder)):
@@ -148,6 +152,8 @@ def submit(
         raise typer.Exit(1)
     found, files = api.submit(model, budget=budget, results=results, out=out)
     listing.table("beside the board", submission.lines(found))
+    for remark in submission.remarks(found):
+        typer.echo(remark)
     listing.written(files)
 
 
@@ -197,13 +203,14 @@ def score(
     seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of the run that predicted.")] = 0,
     title: Annotated[str, typer.Option("--title", help="The row's title; its name by default.")] = "",
     tuning: Annotated[str, typer.Option("--tuning", help="What was tuned, on what, over how many trials.")] = "",
+    force: Annotated[bool, typer.Option("--force", help="Replace an older bundle of the row and seed.")] = False,
     results: Results = Path("results"),
 ) -> None:
     """Score predictions that were made elsewhere, on exported data; the board shows them without a rank."""
     from harness import api, listing
 
     folder, run = api.score(
-        task, predictions, row, regime=regime, seed=seed, title=title, tuning=tuning, results=results
+        task, predictions, row, regime=regime, seed=seed, title=title, tuning=tuning, force=force, results=results
     )
     listing.scores(run.scores)
     listing.written([folder])
@@ -213,7 +220,7 @@ def score(
 def data_export(
     task: Annotated[str, typer.Argument(help="The task.")],
     regime: Regime = None,
-    out: Annotated[Path | None, typer.Option("--out", help="The folder; data/TASK by default.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="The folder; data/TASK[-REGIME] by default.")] = None,
     form: Annotated[str, typer.Option("--format", help="npz (padded arrays) or jsonl (lines, no padding).")] = "npz",
     training: Annotated[int, typer.Option("--training", help="Examples of an unbounded training stream.")] = 10_240,
 ) -> None:

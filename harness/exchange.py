@@ -2,6 +2,7 @@
 
 import json
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -15,16 +16,18 @@ from harness.errors import CorruptBundleError, PredictionError, UserError, unkno
 from harness.evaluation import score_split
 from harness.families.base import Examples, Stored
 from harness.files import write_whole
+from harness.groups import require_seeds_alike
 from harness.plan import untrained_identity
 from harness.recipe import recipe_paths
-from harness.records import LONGEST_TUNING, Run, Score
-from harness.results import EXTERNAL_BUDGET, npz_arrays, npz_bytes, require_writable, write_bundle
+from harness.records import LARGEST_SEED, LONGEST_TUNING, Run, Score
+from harness.results import EXTERNAL_BUDGET, npz_arrays, npz_bytes, require_writable, runs_folder, write_bundle
 from harness.splits import BLOCK, AnySplit, Stream, stream_sample
 from harness.task import Task, combined_fingerprint
 
 FORMATS = ("npz", "jsonl")
 STREAMED = 10_240
 """Training examples exported of an unbounded stream, unless more are asked for."""
+LONGEST_TITLE = 200
 ROW_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,63}")
 
 
@@ -34,7 +37,8 @@ def export_data(task: Task, regime: str, folder: Path, form: str = "npz", traini
     Training and validation examples hold inputs and targets; those of the tests hold inputs, and their targets lie in
     ``targets/``. Of an unbounded training stream the first ``training`` examples are written, in whole blocks of 256.
     ``task.json`` says what the arrays are, and what a file of predictions has to hold. Raises ``UserError`` for an
-    unknown format and for a folder that cannot be written.
+    unknown format, for a folder that cannot be written, and for one that holds another export: one ``task.json``
+    describes one.
     """
     if form not in FORMATS:
         raise unknown("format", form, FORMATS)
@@ -44,6 +48,7 @@ def export_data(task: Task, regime: str, folder: Path, form: str = "npz", traini
     absent = task.missing(regime)
     if absent is not None:
         raise UserError(f"{task.name}:{regime} cannot be exported: {absent}")
+    _require_same_export(task, regime, folder, form)
     try:
         (folder / "targets").mkdir(parents=True, exist_ok=True)
         about = json.dumps(_description(task, regime, form), indent=1) + "\n"
@@ -57,6 +62,19 @@ def export_data(task: Task, regime: str, folder: Path, form: str = "npz", traini
             yield write_whole(folder / "targets" / f"{name}.{form}", _packed(examples, form, ("targets",), task))
     except OSError as error:
         raise UserError(f"{error.filename or folder} cannot be written: {error.strerror}") from error
+
+
+def _require_same_export(task: Task, regime: str, folder: Path, form: str) -> None:
+    """Refuse a folder that holds another task, regime or format."""
+    try:
+        found = json.loads((folder / "task.json").read_text())
+        held = [found[key] for key in ("task", "regime", "format")]
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except (OSError, ValueError, KeyError, TypeError):
+        held = ["something else"]
+    if held != [task.name, regime, form]:
+        raise UserError(f"{folder / 'task.json'} is of {', '.join(map(str, held))}; choose another folder with --out")
 
 
 def _examples(task: Task, split: AnySplit, training: int) -> Examples:
@@ -103,20 +121,33 @@ def _description(task: Task, regime: str, form: str) -> dict[str, Any]:
 
 
 def score_predictions(
-    task: Task, regime: str, path: Path, row: str, results: Path, *, seed: int = 0, title: str = "", tuning: str = ""
+    task: Task,
+    regime: str,
+    path: Path,
+    row: str,
+    results: Path,
+    *,
+    seed: int = 0,
+    title: str = "",
+    tuning: str = "",
+    force: bool = False,
 ) -> tuple[Path, Run]:
     """Score predictions that were made elsewhere and return their bundle, of kind ``external``, and its run.
 
     ``path`` is an npz of the arrays of the family's ``Prediction``, keyed ``<split>/<field>``, a row an example in the
     order of the exported split. The first test must be there; other tests may be left out. ``tuning`` says what was
-    tuned, on what, over how many trials. Raises ``UserError`` that names the file, the array and what is wrong with it.
+    tuned, on what, over how many trials. With ``force`` an older bundle of the same row and seed is replaced. Raises
+    ``UserError`` that names the file, the array and what is wrong with it.
     """
     _require_row(row, task)
-    if seed < 0:
-        raise UserError(f"seed {seed} is not valid: it must be 0 or more")
-    tuning = " ".join(tuning.split())
-    if len(tuning) > LONGEST_TUNING:
-        raise UserError(f"tuning of {len(tuning):,} characters is not valid: at most {LONGEST_TUNING:,}")
+    if not 0 <= seed <= LARGEST_SEED:
+        raise UserError(f"seed {seed} is not valid: a whole number from 0 to {LARGEST_SEED}")
+    title, tuning = _text("title", title, LONGEST_TITLE), _text("tuning", tuning, LONGEST_TUNING)
+    identity = untrained_identity(task, regime, row, EXTERNAL_BUDGET, seed)
+    target = runs_folder(results) / identity.folder
+    if target.exists() and not force:
+        raise UserError(f"{identity.label} has been scored: {target}; another run has another --seed, or use --force")
+    require_seeds_alike(results, [identity])
     require_writable(results)
     named, spec = task.regime(regime), task.spec(regime)
     arrays = _read(path)
@@ -135,7 +166,7 @@ def score_predictions(
     run = Run(
         kind="external",
         status="completed",
-        identity=untrained_identity(task, regime, row, EXTERNAL_BUDGET, seed),
+        identity=identity,
         title=title or row,
         tuning=tuning,
         signatures={metric.name: metric.signature for metric in task.metrics if metric.signature},
@@ -144,6 +175,17 @@ def score_predictions(
         provenance=provenance.collect(None, threads=1),
     )
     return write_bundle(results, run, stored), run
+
+
+def _text(name: str, text: str, longest: int) -> str:
+    """Return a text on one line; refuse what no file and no table can hold."""
+    text = " ".join(text.split())
+    bad = next((char for char in text if unicodedata.category(char) in ("Cc", "Cs")), None)
+    if bad is not None:
+        raise UserError(f"{name} is not valid: the character {bad!r} cannot be printed; give it in UTF-8")
+    if len(text) > longest:
+        raise UserError(f"{name} of {len(text):,} characters is not valid: at most {longest:,}")
+    return text
 
 
 def _require_row(row: str, task: Task) -> None:

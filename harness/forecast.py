@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.execution import PlannedRun, build_model, existing, isolated
+from harness.groups import require_seeds_alike
 from harness.results import find_bundles, read_run
 from harness.schedule import Schedule, phase_examples
 
@@ -31,7 +32,11 @@ class Forecast:
 
 
 def forecast(runs: Sequence[PlannedRun], results: Path, *, force: bool = False) -> Forecast:
-    """Return what ``runs`` would take, less those whose bundle lies in ``results`` unless ``force`` runs them again."""
+    """Return what ``runs`` would take, less those whose bundle lies in ``results`` unless ``force`` runs them again.
+
+    Raises ``UserError`` where they may not be done: see ``require_seeds_alike``.
+    """
+    require_seeds_alike(results, [planned.identity for planned in runs])
     todo = [planned for planned in runs if force or existing(results, planned.identity) is None]
     known: dict[tuple[str, str, str], tuple[float, float]] = {}
     for folder in find_bundles(results):

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from harness.errors import UserError
+from harness.errors import CorruptBundleError, UserError
 from harness.families.base import Stored
 from harness.metrics import Metric
 from harness.recipe import comes_with_a_package
-from harness.records import RE_RUN, SELF_REPORTED, Run, canonical_json
+from harness.records import RE_RUN, SELF_REPORTED, Identity, Run, canonical_json
 from harness.registry import get_task
 from harness.reruns import digest_of, read_reruns
 from harness.results import find_bundles, read_arrays, read_curve, read_run, runs_folder
@@ -208,25 +208,46 @@ def read_groups(results: Path) -> list[Group]:
 
 def _origin(run: Run, rerun: bool) -> str:
     """Return a run's origin: who says that a row comes with a package that is not here is a stranger."""
-    if run.kind == "reference" or (
-        run.kind == "trained" and comes_with_a_package(run.identity.row, run.identity.model)
-    ):
+    installed = run.kind == "trained" and comes_with_a_package(run.identity.row, run.identity.model)
+    if installed or run.kind == "reference":
         return ""
     return RE_RUN if rerun else SELF_REPORTED
 
 
 def require_alike(members: Sequence[Member]) -> None:
     """Refuse seeds of one row that are not the same experiment: their mean would be of nothing."""
-    wanted = members[0].run.identity.model_dump(exclude={"seed"})
     for member in members[1:]:
-        found = member.run.identity.model_dump(exclude={"seed"})
-        differing = [name for name in wanted if wanted[name] != found[name]]
-        if differing:
-            name = differing[0]
+        reason = differing(members[0].run.identity, member.run.identity)
+        if reason is not None:
             raise UserError(
-                f"{members[0].path} and {member.path} are not seeds of one experiment: {name} is {wanted[name]!r} and "
-                f"{found[name]!r}. Run the older one again, or delete it"
+                f"{members[0].path} and {member.path} are not seeds of one experiment: {reason}. Run the older one "
+                "again, or delete it"
             )
+
+
+def differing(a: Identity, b: Identity) -> str | None:
+    """Return the first of what tells two experiments apart, as ``a`` and ``b`` have it; None for seeds of one."""
+    mine, other = a.model_dump(exclude={"seed"}), b.model_dump(exclude={"seed"})
+    return next((f"{name} is {mine[name]!r} and {other[name]!r}" for name in mine if mine[name] != other[name]), None)
+
+
+def require_seeds_alike(results: Path, wanted: Sequence[Identity]) -> None:
+    """Refuse runs that would lie beside seeds of another experiment that they do not replace: no board takes both."""
+    root = runs_folder(results)
+    replaced = {root / identity.folder for identity in wanted}
+    for place, identity in {(root / identity.folder).parent: identity for identity in wanted}.items():
+        for stored in sorted(path.parent for path in place.glob("seed-*/run.json")):
+            if stored in replaced:
+                continue
+            try:
+                reason = differing(read_run(stored).identity, identity)
+            except CorruptBundleError:  # the board and `verify` say what is wrong with it
+                continue
+            if reason is not None:
+                raise UserError(
+                    f"{identity.label} would not be a seed of one experiment with {stored}: {reason}. Run that seed "
+                    f"again, too, or move {place} away"
+                )
 
 
 def _run_line(member: Member) -> dict[str, object]:

@@ -43,7 +43,6 @@ class Mirror:
         for name, value in PATIENCE.items():
             os.environ.setdefault(name, value)
         from mlflow.entities import Param, RunTag
-        from mlflow.exceptions import MlflowException
         from mlflow.tracking import MlflowClient
 
         self._label, self._failing = identity.label, False
@@ -71,7 +70,7 @@ class Mirror:
                 params=[Param(name, str(value)[:PARAMETER_LIMIT]) for name, value in _parameters(identity).items()],
                 tags=[RunTag(name, value) for name, value in named.items()],
             )
-        except (MlflowException, OSError) as error:
+        except Exception as error:  # a bad address fails in MLflow, in SQLAlchemy, in a driver
             raise UserError(
                 f"MLflow store {uri!r} cannot be used: {first_line(error)}. Set MLFLOW_TRACKING_URI to "
                 "another, or run with --no-mlflow"

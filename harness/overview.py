@@ -66,6 +66,7 @@ def _rank(place: Ranked) -> str:
 def _label(row: SuiteRow, notes: Notes) -> str:
     name = f"{escape(row.title)} {code(row.row)}" if row.title != row.row else code(row.row)
     special = [f"stale on {_listed(row.stale)}"] if row.stale else []
+    special += [f"not trained on the budget's number of examples on {_listed(row.departing)}"] if row.departing else []
     special += ["self-reported: it has no rank"] if row.self_reported else []
     return f"**{name}**" + "".join(notes.mark(text) for text in special)
 

@@ -72,6 +72,7 @@ def lines(board: Board, contest: Contest) -> list[Line]:
     """Return the rows of a table: competing ones best first, external ones, references, then what is only published."""
     ranked = [Line(each.row, contest.budget, each) for each in board.contests[contest]]
     external = [Line(key[3], EXTERNAL_BUDGET) for key in board.groups if key[:3] == (*contest.key[:2], EXTERNAL_BUDGET)]
+    external = [line for line in external if contest.budget != EXTERNAL_BUDGET]  # of whose table they are the rows
     references = [Line(row, REFERENCE_BUDGET) for row in contest.task.references()]
     published = {
         key[3]: Line(key[3], key[2])

@@ -13,6 +13,7 @@ from harness.groups import Group, installed_task, read_groups, runs_table
 from harness.published import read_published
 from harness.ranking import Ranked, rank_rows
 from harness.records import Run
+from harness.results import EXTERNAL_BUDGET
 from harness.tables import with_shipped
 from harness.task import Task
 
@@ -92,6 +93,13 @@ class Board:
             task = installed_task(line.task)
             if task is not None:
                 found.append(Contest(task, line.regime, line.budget))
+        places = {contest.key[:2] for contest in found}
+        alone = {key[:2]: group for key, group in self.groups.items() if key[2] == EXTERNAL_BUDGET}
+        found += [  # rows from elsewhere stand in every table of their regime; where there is none, in one of their own
+            Contest(group.task, place[1], EXTERNAL_BUDGET)
+            for place, group in alone.items()
+            if place not in places and group.task is not None
+        ]
         return sorted(found, key=_reading_order)
 
     def headline_cells(self, contest: Contest) -> list[Any]:
@@ -102,7 +110,8 @@ class Board:
     def rank(self, contest: Contest, *, claims: bool = False) -> list[Ranked]:
         """Return the places of a table's rows; with ``claims`` self-reported ones have ranks, too."""
         own = {key[3]: group for key, group in self.groups.items() if key[:3] == contest.key}
-        return rank_rows(self.headline_cells(contest), contest.task, own, claims=claims)
+        places = rank_rows(self.headline_cells(contest), contest.task, own, claims=claims)
+        return [Ranked(place.row, None) for place in places] if contest.budget == EXTERNAL_BUDGET else places
 
 
 def _reading_order(contest: Contest) -> tuple[Any, ...]:

@@ -1,10 +1,8 @@
 """From a model to a submission: its place beside the board, its bundles in a folder of their own, the text to send."""
 
 import math
-import os
 import shutil
-import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,13 +10,21 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from harness.errors import UserError
+from harness.groups import differing, installed_task
 from harness.markdown import DASH, code, escape, interval, number, table
+from harness.model import get_model
+from harness.parcel import LIST, RUNS, TEXT, in_place, replacing, require_place
+from harness.plan import identify
+from harness.provenance import source_hash
 from harness.ranking import centre_of, paired
 from harness.recipe import Recipe
 from harness.records import Run
 from harness.results import copy_bundle, find_bundles, read_run, runs_folder
 from harness.standings import Board, Contest, load_board
 from harness.statistics import Comparison
+
+NAMED = 4
+"""Most runs that an error lists."""
 
 
 @dataclass(frozen=True)
@@ -94,12 +100,32 @@ def lines(found: Sequence[Standing]) -> list[dict[str, str]]:
             "headline": one.contest.task.headline.title,
             "seeds": f"{one.cell.n_seeds}/{one.cell.n_seeds + one.cell.n_failed}",
             "score": interval(one.cell.mean, one.cell.low, one.cell.high, one.cell.unit),
-            "would rank": f"{one.rank}{'=' if one.tied else ''} of {one.rows}" if one.rank is not None else DASH,
+            "would rank": f"{one.rank}{'=' if one.tied else ''} of {one.rows}" if one.rank and one.best else DASH,
             "minus the best": _difference(one.best, one.cell.unit),
             "minus the nearest baseline": _difference(one.nearest, one.cell.unit),
         }
         for one in found
     ]
+
+
+def remarks(found: Sequence[Standing]) -> list[str]:
+    """Return what has to be said of ranks and differences that could not be told: the board's runs are not all here."""
+    alone = [one.contest for one in found if one.rank is not None and one.best is None]
+    bare = [one for one in found if one.rank and one.best and math.isnan(one.best.difference.low)]
+    said = []
+    if alone:
+        tasks = ", ".join(f"{contest.task.name}:{contest.regime}" for contest in alone)
+        said.append(
+            f"No rank and no difference on {tasks}: no other row's runs with this budget are in this results folder. "
+            "The board's own lie in the results of Readhead's repository."
+        )
+    if bare:
+        tasks = ", ".join(f"{one.contest.task.name}:{one.contest.regime}" for one in bare)
+        said.append(
+            f"No interval of the difference on {tasks}: the other row is from the tables of the installed package, and "
+            "its predictions are not here."
+        )
+    return said
 
 
 def _difference(against: Against | None, unit: str) -> str:
@@ -118,32 +144,61 @@ def write_submission(
 ) -> list[Path]:
     """Write a folder to send: the row's bundles, the ``sources`` of its model, and ``submission.md``; return its files.
 
-    An older submission of the row is replaced. Raises ``UserError`` if the folder cannot be written, or holds something
-    else.
+    What an older submission wrote there is replaced, and nothing else is. Raises ``UserError`` if the folder cannot be
+    written, or something else is in the way.
     """
-    bundles = [
-        (path, run)
-        for path in find_bundles(results)
-        if (run := read_run(path)).identity.row == recipe.row and run.identity.budget == budget
-    ]
-    if folder.exists() and any(folder.iterdir()) and not (folder / "submission.md").exists():
-        raise UserError(f"{folder} holds something that is no submission; choose another folder with --out")
+    own = require_place(folder, results, sources)
+    bundles = list(_bundles(results, recipe.row, budget))
     text = _text([run for _, run in bundles], recipe, budget, found, sources)
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".tmp-", dir=folder.parent) as scratch:
-            fresh = Path(scratch, folder.name)
+        with replacing(folder, own, sources) as fresh:
             for path, run in bundles:
-                copy_bundle(path, run, fresh / "runs" / path.relative_to(runs_folder(results)))
+                copy_bundle(path, run, fresh / RUNS / path.relative_to(runs_folder(results)))
             for source in sources:
-                shutil.copy2(source, fresh / source.name)
-            (fresh / "submission.md").write_text(text)
-            if folder.exists():
-                shutil.rmtree(folder)
-            os.replace(fresh, folder)
+                if source.name not in in_place(folder, sources):
+                    shutil.copy2(source, fresh / source.name)
+            (fresh / TEXT).write_text(text)
     except OSError as error:
         raise UserError(f"the submission {folder} cannot be written: {error.strerror or error}") from error
-    return sorted(path for path in folder.rglob("*") if path.is_file())
+    return [folder / name for name in (*require_place(folder, results, sources), LIST)]
+
+
+def require_current(results: Path, recipe: Recipe, budget: str, again: Collection[Path] = ()) -> None:
+    """Raise a ``UserError`` that names the runs that would be sent and are not of the model as it is now.
+
+    Those in the folders ``again`` (below ``results/runs``) are about to be done anew.
+    """
+    moved: dict[str, list[str]] = {}
+    for path, run in _bundles(results, recipe.row, budget):
+        if path.relative_to(runs_folder(results)) not in again and (reason := _moved(run, recipe)) is not None:
+            moved.setdefault(reason, []).append(run.identity.label)
+    for reason, labels in moved.items():
+        named = ", ".join(labels[:NAMED]) + (f" and {len(labels) - NAMED} more" if len(labels) > NAMED else "")
+        raise UserError(f"{named}: {reason}")
+
+
+def _moved(run: Run, recipe: Recipe) -> str | None:
+    """Return why a run is none of the model as it is now, and what is to be done; None if it is one."""
+    identity, model, task = run.identity, get_model(recipe.model), installed_task(run.identity.task)
+    if task is not None and identity.regime in task.regimes:
+        today = identify(task, identity.regime, recipe.resolve(task), identity.budget, identity.seed)
+        reason = differing(identity, today)
+        if reason is not None:
+            return f"finished, and of another experiment now: {reason}. Run it again, or move its folder away"
+    if source_hash(model) not in run.source_hashes:
+        return (
+            "finished by other code than the model has now. Raise the model's version if what changed changes its "
+            "numbers, or run it again with --force"
+        )
+    return None
+
+
+def _bundles(results: Path, row: str, budget: str) -> Iterator[tuple[Path, Run]]:
+    """Yield what is sent: every finished run of a row with a budget, lest somebody chooses among the seeds."""
+    for path in find_bundles(results):
+        run = read_run(path)
+        if run.identity.row == row and run.identity.budget == budget:
+            yield path, run
 
 
 def _text(runs: Sequence[Run], recipe: Recipe, budget: str, found: Sequence[Standing], sources: Sequence[Path]) -> str:
@@ -161,6 +216,7 @@ def _text(runs: Sequence[Run], recipe: Recipe, budget: str, found: Sequence[Stan
         budget=budget,
         settings=[(code(k), code(str(v))) for k, v in sorted(first.identity.hyperparameters.items())],
         tuning=escape(recipe.tuning),
+        remarks=remarks(found),
         table=table(header, [[escape(cell) for cell in line.values()] for line in shown], range(3, 5)),
         bundles=len(runs),
         dirty=any(run.provenance.dirty for run in runs),

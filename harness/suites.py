@@ -63,6 +63,8 @@ class SuiteRow:
     scores: Mapping[Scale, Mapping[int, float]]
     missing: Mapping[str, Sequence[str]]
     stale: Sequence[str]
+    departing: Sequence[str]
+    """Tasks whose budget of examples it departs from."""
     self_reported: bool
 
     @property
@@ -190,7 +192,9 @@ def _key(row: SuiteRow) -> tuple[float, ...]:
 def _row(board: Board, row: str, budget: str, scales: Sequence[Scale]) -> SuiteRow:
     scores: dict[Scale, dict[int, float]] = {}
     missing: dict[str, list[str]] = {}
-    stale, groups = [], []
+    stale: list[str] = []
+    departing: list[str] = []
+    groups = []
     for scale in scales:
         group = board.row(scale.contest, row)
         reason = _absence(board, scale, row, group)
@@ -203,8 +207,10 @@ def _row(board: Board, row: str, budget: str, scales: Sequence[Scale]) -> SuiteR
         scores[scale] = {m.run.identity.seed: value for m, value in zip(group.members, normal, strict=True)}
         if any(member.stale for member in group.members):
             stale.append(scale.label)
+        if any(member.run.departs_from_budget for member in group.members):
+            departing.append(scale.label)
     title = groups[0].first.title if groups else row
-    found = SuiteRow(row, title, scores, missing, stale, any(group.self_reported for group in groups))
+    found = SuiteRow(row, title, scores, missing, stale, departing, any(group.self_reported for group in groups))
     if not missing and not found.seeds:
         missing[NO_COMMON_SEED] = [scale.label for scale in scales]
     return found

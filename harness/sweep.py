@@ -16,6 +16,7 @@ from typing import Any
 
 from harness.errors import ReadheadError, RunFailedError, UserError, first_line
 from harness.execution import PlannedRun, execute, existing
+from harness.groups import require_seeds_alike
 from harness.mirror import SERVER
 from harness.plan import identify
 from harness.progress import SweepProgress
@@ -62,6 +63,7 @@ def run_all(
     """
     if workers < 1:
         raise UserError(f"workers {workers} is not valid: it must be at least 1")
+    require_seeds_alike(results, [planned.identity for planned in runs])
     if cluster is not None and workers > 1:
         raise UserError(f"workers {workers} and a Ray cluster exclude each other: the cluster knows its size")
     side_by_side = cluster is not None or (workers > 1 and len(runs) > 1)

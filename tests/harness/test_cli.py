@@ -274,10 +274,16 @@ def test_submit_checks_trains_verifies_and_writes_the_folder_to_send(readhead):
     command = ("submit", "my_tape.py:MyTape", "--suite", "ntm", "--budget", "smoke", "--seeds", "1", "--no-mlflow")
     code, out, err = readhead(*command)
     assert (code, err) == (0, "")
-    for part in ("all checks passed", "4 runs to do", "4 verified", "beside the board", "1 of 1"):
+    for part in (
+        "all checks passed",
+        "4 runs to do",
+        "4 verified",
+        "beside the board",
+        "No rank and no difference",
+    ):
         assert part in out
     folder = Path("submissions/my-tape")
-    assert {path.name for path in folder.iterdir()} == {"runs", "my_tape.py", "submission.md"}
+    assert {path.name for path in folder.iterdir()} == {"runs", "my_tape.py", "submission.md", "submission.sha256"}
     assert readhead("verify", str(folder))[1] == "4 verified\n"
     assert "0 runs to do, 4 finished already" in readhead(*command)[1]  # it goes on where it was
     assert readhead("reproduce", "my-tape", "--task", "ntm/copy", "--budget", "smoke")[0] == 0

@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 from test_cli import RUN, in_a_folder, model_file, readhead  # noqa: F401 (fixtures)
 
-from harness import registry
+from harness import api, registry
+from harness.errors import UserError
+from harness.model import get_model
+from harness.provenance import source_hash
 from harness.results import find_bundles, read_run
 
 STEP = "return ((self.weight - 1) ** 2).sum()"
@@ -148,3 +151,85 @@ def test_an_interrupted_submission_leaves_the_old_one(readhead, monkeypatch):  #
     monkeypatch.setattr(submission.shutil, "copy2", interrupt)
     assert readhead(*command, "--no-mlflow")[0] == 130
     assert sorted(path for path in Path("submissions").rglob("*")) == before
+
+
+SUBMIT = ("--suite", "seq2seq", "--budget", "smoke", "--no-mlflow", "--seeds")
+
+
+def test_numbers_of_other_code_are_not_sent_with_the_new(readhead):  # noqa: F811
+    name = model_file(Path.cwd())
+    assert readhead("submit", name, *SUBMIT, "1")[0] == 0
+    sent = {path: path.read_bytes() for path in Path("submissions").rglob("*") if path.is_file()}
+    change("- 1)", "- 2)")
+    code, _, err = readhead("submit", name, *SUBMIT, "1")
+    assert code == 2
+    assert err.startswith("error: mine on seq2seq/copy:default, smoke, seed 0, mine on seq2seq/reverse")
+    assert "finished by other code than the model has now. Raise the model's version" in err
+    assert "--force" in err
+    assert err.count("\n") == 1
+    assert {path: path.read_bytes() for path in Path("submissions").rglob("*") if path.is_file()} == sent
+    with pytest.raises(UserError, match="finished by other code"):
+        api.submit(name, budget="smoke")
+    code, out, _ = readhead("submit", name, *SUBMIT, "1", "--force")
+    assert code == 0
+    assert "4 runs to do, 0 finished already" in out
+    hashes = {read_run(path).provenance.source_hash for path in find_bundles(Path("submissions/mine"))}
+    assert hashes == {source_hash(get_model(name))}
+    assert "- 2)" in Path("submissions/mine/mine.py").read_text()
+
+
+def test_force_does_not_send_what_it_does_not_run_again(readhead):  # noqa: F811
+    name = model_file(Path.cwd())
+    assert readhead("run", name, *RUN[:-3], "--seeds", "7", "--no-mlflow")[0] == 0
+    change("- 1)", "- 2)")
+    code, _, err = readhead("submit", name, *SUBMIT, "1", "--force")
+    assert code == 2
+    assert err.startswith("error: mine on seq2seq/copy:default, smoke, seed 7: finished by other code")
+
+
+@pytest.mark.parametrize("command", ["run", "dry run", "submit"])
+def test_seeds_of_another_version_are_not_left_beside_new_ones(readhead, command):  # noqa: F811
+    name = model_file(Path.cwd())
+    both = ("--task", "seq2seq/copy", "--budget", "smoke", "--no-mlflow", "--seeds", "0", "1")
+    assert readhead("run", name, *both)[0] == 0
+    before = [(path / "run.json").read_bytes() for path in find_bundles(Path("results"))]
+    change('("transduction",), 1', '("transduction",), 2')
+    asked = {"run": ("run", name, *RUN), "dry run": ("run", name, *RUN, "--dry-run"), "submit": ("submit", name)}
+    code, _, err = readhead(*asked[command], *((*SUBMIT, "1") if command == "submit" else ()))
+    assert code == 2
+    folder = "results/runs/seq2seq/copy/default/mine/smoke"
+    assert f"would not be a seed of one experiment with {folder}/seed-1: model_version is 1 and 2" in err
+    assert f"move {folder} away" in err
+    assert [(path / "run.json").read_bytes() for path in find_bundles(Path("results"))] == before
+    assert readhead("run", name, *both)[0] == 0  # all of them at once replace the old ones
+    assert readhead("leaderboard")[0] == 0
+
+
+def test_tasks_of_an_older_version_are_not_sent(readhead):  # noqa: F811
+    name = model_file(Path.cwd())
+    assert readhead("submit", name, *SUBMIT, "1")[0] == 0
+    change('("transduction",), 1', '("transduction",), 2')
+    assert readhead("run", name, *RUN)[0] == 0
+    with pytest.raises(UserError, match=r"seq2seq/reverse.*of another experiment now: model_version is 1 and 2"):
+        api.submit(name, budget="smoke")
+
+
+@pytest.mark.parametrize("out", ["mine.py", "results", "results/runs"])
+def test_a_target_that_cannot_be_is_told_before_any_training(readhead, out):  # noqa: F811
+    name = model_file(Path.cwd())
+    code, _, err = readhead("submit", name, *SUBMIT, "1", "--out", out)
+    assert code == 2
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert not list(find_bundles(Path("results")))
+    assert Path("mine.py").is_file()
+
+
+def test_the_current_folder_may_be_sent(readhead):  # noqa: F811
+    name = model_file(Path.cwd())
+    Path("thesis.tex").write_text("years of work")
+    assert readhead("submit", name, *SUBMIT, "1", "--out", ".")[0] == 0
+    assert readhead("submit", name, *SUBMIT, "1", "--out", ".")[0] == 0
+    assert Path("thesis.tex").read_text() == "years of work"
+    assert readhead("verify", ".")[1] == "4 verified\n"
+    assert len(list(find_bundles(Path("results")))) == 4

@@ -5,7 +5,9 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+from bundles import write_references, write_trained
 
 from harness import api
 from harness.errors import UserError
@@ -96,8 +98,6 @@ def test_right_answers_from_elsewhere_score_as_the_oracle(name, tmp_path):
 
 
 def test_it_stands_on_the_board_without_a_rank(tmp_path):
-    from bundles import write_references, write_trained
-
     write_trained(tmp_path, COPY, "mine", 0, 0.02)
     write_references(tmp_path, COPY)
     path = predictions(COPY, tmp_path / "p.npz", tests=2)
@@ -193,3 +193,84 @@ def test_a_run_that_is_replaced_by_another_seed_stays(tmp_path):
     for seed in (0, 1):
         api.score(COPY, predictions(COPY, tmp_path / "p.npz"), "elsewhere", seed=seed, results=tmp_path)
     assert [read_run(folder).identity.seed for folder in find_bundles(tmp_path)] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"seed": 2**32}, r"seed 4294967296 is not valid: a whole number from 0 to 4294967295"),
+        ({"seed": -1}, "seed -1 is not valid"),
+        ({"title": "\udcff\udcfe"}, r"title is not valid: the character '\\udcff' cannot be printed"),
+        ({"title": "\x1b[31mred"}, r"title is not valid: the character '\\x1b'"),
+        ({"title": "x" * 201}, "title of 201 characters is not valid: at most 200"),
+        ({"tuning": "rate \udcff"}, r"tuning is not valid: the character '\\udcff' cannot be printed"),
+    ],
+)
+def test_what_no_bundle_can_hold_is_refused(given, message, tmp_path):
+    with pytest.raises(UserError, match=message):
+        api.score(COPY, predictions(COPY, tmp_path / "p.npz"), "elsewhere", results=tmp_path / "results", **given)
+    assert not (tmp_path / "results").exists()
+
+
+def test_the_largest_seed_and_letters_of_any_script_stand_on_the_board(tmp_path):
+    write_trained(tmp_path, COPY, "mine", 0, 0.02)
+    path = predictions(COPY, tmp_path / "p.npz")
+    api.score(COPY, path, "elsewhere", seed=2**32 - 1, title="Überraschung\n 模型 🙂", results=tmp_path)
+    write_board(tmp_path, tmp_path / "board.md")
+    assert "Überraschung 模型 🙂" in (tmp_path / "board.md").read_text()
+
+
+def test_a_seed_that_was_scored_is_replaced_by_force_alone(tmp_path):
+    path = predictions(COPY, tmp_path / "p.npz")
+    folder, _ = api.score(COPY, path, "elsewhere", results=tmp_path)
+    before = (folder / "run.json").read_bytes()
+    with pytest.raises(UserError, match=r"elsewhere on seq2seq/copy.*, seed 0 has been scored: .*--force"):
+        api.score(COPY, path, "elsewhere", title="Other", results=tmp_path)
+    assert (folder / "run.json").read_bytes() == before
+    api.score(COPY, path, "elsewhere", title="Other", force=True, results=tmp_path)
+    assert read_run(folder).title == "Other"
+
+
+def test_seeds_of_two_versions_of_a_task_do_not_mix(tmp_path, monkeypatch):
+    path = predictions(COPY, tmp_path / "p.npz")
+    api.score(COPY, path, "elsewhere", results=tmp_path)
+    monkeypatch.setattr(type(get_task(COPY)), "version", 2)
+    monkeypatch.setattr("harness.plan.combined_fingerprint", lambda *_: "0" * 16)
+    with pytest.raises(
+        UserError, match=r"would not be a seed of one experiment with .*seed-0: task_version is 1 and 2"
+    ):
+        api.score(COPY, path, "elsewhere", seed=1, results=tmp_path)
+
+
+def test_a_folder_holds_one_export(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    translate = "seq2seq/translate"
+    assert all(path.is_relative_to("data/seq2seq-translate-15") for path in api.export_data(translate, training=1))
+    folder = Path("data/seq2seq-translate-15")
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    for other in ({"task": translate, "regime": "30"}, {"task": translate, "form": "jsonl"}, {"task": COPY}):
+        with pytest.raises(UserError, match=r"task.json is of seq2seq/translate, 15, npz; choose another folder"):
+            list(api.export_data(out=folder, training=1, **other))
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    assert list(api.export_data(translate, out=folder, training=1))  # the same again
+    (folder / "task.json").write_text("[]")
+    with pytest.raises(UserError, match=r"task.json is of something else"):
+        list(api.export_data(translate, out=folder, training=1))
+
+
+@pytest.mark.parametrize("name", [COPY, "ntm/copy"])
+def test_a_row_from_elsewhere_alone_on_a_task_is_on_the_board(name, tmp_path):
+    for row in ("elsewhere", "other"):
+        api.score(name, predictions(name, tmp_path / "p.npz"), row, results=tmp_path)
+    write_references(tmp_path, name)
+    write_board(tmp_path, tmp_path / "board.md")
+    text = (tmp_path / "board.md").read_text()
+    assert f"### {name} · external" in text
+    scored, _ = (line for line in text.splitlines() if "`elsewhere`" in line and "not said" not in line)
+    assert scored.startswith("|  | **`elsewhere`**")
+    assert sum("**`other`**" in line for line in text.splitlines()) == 1
+    ranks = pd.read_csv(tmp_path / "tables/ranks.csv")
+    assert ranks["rank"].isna().all()
+    write_trained(tmp_path, name, "mine", 0, 0.02)
+    write_board(tmp_path, tmp_path / "board.md")
+    assert "· external" not in (tmp_path / "board.md").read_text()

@@ -86,8 +86,10 @@ def test_a_diverged_run_is_marked_and_its_nan_is_a_flag(tmp_path):
     assert all(math.isfinite(value) for value in found.data.metrics.values())
 
 
-def test_a_store_that_cannot_be_used_is_one_clear_error(tmp_path, monkeypatch):
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"file:{tmp_path / 'mlruns'}")
+@pytest.mark.parametrize("uri", ["file:mlruns", "sqlite:////proc/x.db", "nodriver://host/x"])
+def test_a_store_that_cannot_be_used_is_one_clear_error(uri, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
     with pytest.raises(UserError, match="MLFLOW_TRACKING_URI"):
         execution.execute(planned(), tmp_path)
     assert not list(tmp_path.rglob("run.json"))

@@ -65,7 +65,26 @@ def test_alone_on_the_board_there_is_nobody_to_be_held_against(tmp_path):
     write_trained(tmp_path, COPY, "mine", 0, 0.02, kind="community")
     (one,) = submission.standings(tmp_path, "mine", "smoke")
     assert (one.rank, one.rows, one.best, one.nearest) == (1, 1, None, None)
-    assert submission.lines([one])[0]["minus the best"] == "–"
+    (line,) = submission.lines([one])
+    assert (line["would rank"], line["minus the best"]) == ("–", "–")
+    (remark,) = submission.remarks([one])
+    assert remark.startswith("No rank and no difference on seq2seq/copy:default: no other row's runs with this budget")
+
+
+def test_beside_rows_of_the_installed_package_there_is_a_rank_without_an_interval(results, tmp_path, monkeypatch):
+    from harness import tables
+    from harness.leaderboard import write_board
+
+    write_board(results, tmp_path / "board.md", [])
+    monkeypatch.setattr(tables, "shipped_folder", lambda: results / "tables")
+    write_trained(tmp_path / "own", COPY, "new", 0, 0.02, kind="community")
+    (one,) = submission.standings(tmp_path / "own", "new", "smoke")
+    (line,) = submission.lines([one])
+    assert line["would rank"].endswith("of 5")
+    assert "(" not in line["minus the best"]
+    (remark,) = submission.remarks([one])
+    assert remark.startswith("No interval of the difference on seq2seq/copy:default: the other row is from the tables")
+    assert submission.remarks(submission.standings(results, "mine", "smoke")) == []
 
 
 def test_the_folder_holds_what_a_maintainer_needs(results, tmp_path):
@@ -74,7 +93,12 @@ def test_the_folder_holds_what_a_maintainer_needs(results, tmp_path):
     out = tmp_path / "send"
     found = submission.standings(results, "mine", "smoke")
     files = submission.write_submission(results, RECIPE, "smoke", found, out, [source])
-    assert {path.relative_to(out).parts[0] for path in files} == {"runs", "mine.py", "submission.md"}
+    assert {path.relative_to(out).parts[0] for path in files} == {
+        "runs",
+        "mine.py",
+        "submission.md",
+        "submission.sha256",
+    }
     sent, stored = list(find_bundles(out)), results / "runs" / COPY / "default" / "mine"
     assert [(path / "run.json").read_bytes() for path in sent] == [
         (stored / "smoke" / path.name / "run.json").read_bytes() for path in sent
@@ -90,19 +114,13 @@ def test_the_folder_holds_what_a_maintainer_needs(results, tmp_path):
         assert part in text
 
 
-def test_a_submission_is_replaced_but_nothing_else_is(results, tmp_path):
+def test_a_submission_is_replaced(results, tmp_path):
     out = tmp_path / "send"
     found = submission.standings(results, "mine", "smoke")
     submission.write_submission(results, RECIPE, "smoke", found, out)
     shutil.rmtree(results / "runs" / COPY / "default" / "mine" / "smoke" / "seed-1")
     submission.write_submission(results, RECIPE, "smoke", submission.standings(results, "mine", "smoke"), out)
     assert len(list(find_bundles(out))) == 1
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / "thesis.tex").write_text("years of work")
-    with pytest.raises(UserError, match="holds something that is no submission"):
-        submission.write_submission(results, RECIPE, "smoke", found, other)
-    assert (other / "thesis.tex").exists()
 
 
 def test_what_was_never_run_cannot_be_submitted(tmp_path):

@@ -128,6 +128,18 @@ def test_a_row_that_lacks_a_task_is_partial_without_a_rank(results, tmp_path):
     assert lines[lines["row"] == "half"]["task"].fillna("").tolist() == ["", COPY]
 
 
+def test_a_row_that_departs_from_the_budget_is_marked(results, tmp_path):
+    fill(results, "whole", 0.1)
+    for task in (COPY, REVERSE):
+        changes = {"departs_from_budget": task == REVERSE}
+        bundles.write_trained(results, task, "longer", 0, 0.002, budget="standard", **changes)
+    write_board(results, tmp_path / "board.md", [])
+    section = (tmp_path / "board.md").read_text().split("### Suite score · standard")[1].split("###")[0]
+    assert "**`longer`**<sup>a</sup>" in section
+    assert f"not trained on the budget's number of examples on {REVERSE}" in section
+    assert only_table(results).rows["whole"].departing == []
+
+
 def test_a_task_says_which_regimes_count(results, tmp_path, monkeypatch):
     monkeypatch.setattr(suites, "task_names", lambda: [COPY, REVERSE, "seq2seq/translate"])
     monkeypatch.setattr(type(get_task("seq2seq/translate")), "counted", ("15",))
