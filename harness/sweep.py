@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.errors import ReadheadError, RunFailedError, UserError, first_line
+from harness.errors import ReadheadError, RunFailedError, UnavailableError, UserError, first_line
 from harness.execution import PlannedRun, execute, existing
 from harness.mirror import SERVER
 from harness.plan import identify
@@ -53,23 +53,29 @@ def run_all(
     workers: int = 1,
     cluster: str | None = None,
     force: bool = False,
+    reproduction: bool = False,
     mlflow: bool = True,
 ) -> Iterator[Done]:
     """Do every run and yield how each ended; a failed one does not stop the others.
 
     ``workers`` of this machine, or the Ray ``cluster`` at an address, do them side by side. Raises ``UserError`` for
-    what cannot be done at all: a bad request, or one that every run refuses.
+    what cannot be done at all: a bad request, or one that every run refuses. That a ``reproduction`` is refused is an
+    outcome like any other; see ``execute`` for what else it is.
     """
+    how = {"force": force, "reproduction": reproduction, "mlflow": mlflow}
     if workers < 1:
         raise UserError(f"workers {workers} is not valid: it must be at least 1")
     if cluster is not None and workers > 1:
         raise UserError(f"workers {workers} and a Ray cluster exclude each other: the cluster knows its size")
     side_by_side = cluster is not None or (workers > 1 and len(runs) > 1)
     ended: Iterator[Done] = (
-        _on_ray(runs, results, workers, cluster, force, mlflow)
+        _on_ray(runs, results, workers, cluster, how)
         if side_by_side
-        else (_attempt(planned, results, force, mlflow) for planned in runs)
+        else (_attempt(planned, results, how) for planned in runs)
     )
+    if reproduction:
+        yield from ended
+        return
     refused: list[UserError] = []
     for done in ended:
         if isinstance(done.failure, UserError):
@@ -81,9 +87,9 @@ def run_all(
         raise refused[0]
 
 
-def _attempt(planned: PlannedRun, results: Path, force: bool, mlflow: bool) -> Done:
+def _attempt(planned: PlannedRun, results: Path, how: Mapping[str, Any]) -> Done:
     try:
-        folder, run = execute(planned, results, force=force, mlflow=mlflow)
+        folder, run = execute(planned, results, **how)
     except ReadheadError as error:
         return Done(planned.identity, failure=error)
     return Done(planned.identity, folder, run)
@@ -108,33 +114,33 @@ def remote(
 
 
 def _on_ray(
-    runs: Sequence[PlannedRun], results: Path, workers: int, cluster: str | None, force: bool, mlflow: bool
+    runs: Sequence[PlannedRun], results: Path, workers: int, cluster: str | None, how: Mapping[str, Any]
 ) -> Iterator[Done]:
     """Yield what is finished already, then how each run ended that Ray was given."""
     require_writable(results)
     for planned in runs:
         if planned.recipe.training.devices > 1:
             raise UserError(f"{planned.identity.label} starts its own processes, one a device: not in a worker")
-    if cluster is not None and mlflow and not os.environ.get(SERVER):
+    if cluster is not None and how["mlflow"] and not os.environ.get(SERVER):
         raise UserError(
             f"the workers of a cluster cannot write the MLflow store of {str(results)!r}: set {SERVER} to the "
             "address of a server, or run with --no-mlflow"
         )
     todo = []
     for planned in runs:
-        if not force and existing(results, planned.identity) is not None:
-            yield _attempt(planned, results, force, mlflow)
+        if not how["force"] and existing(results, planned.identity) is not None:
+            yield _attempt(planned, results, how)
         else:
             todo.append(planned)
     if not todo:
         return
-    options = {"force": force, "mlflow": mlflow, "store": str(results.resolve())}
+    options = {**how, "store": str(results.resolve())}
     with _ray(workers, cluster, todo) as ray:
         if cluster is None and not ray.cluster_resources().get("GPU"):  # a cluster may grow; Ray would wait for ever
             for planned in [each for each in todo if _need(each)["num_gpus"]]:
                 todo.remove(planned)
                 reason = f"{planned.identity.label}: accelerator gpu, and this machine has no graphics processor"
-                yield Done(planned.identity, failure=UserError(reason))
+                yield Done(planned.identity, failure=UnavailableError(reason))
         slots = _slots(ray.cluster_resources(), todo)
         task = ray.remote(max_retries=RETRIES)(remote)
         pending = {task.options(**_need(planned)).remote(*_plain(planned), options): planned for planned in todo}
