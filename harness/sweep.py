@@ -16,9 +16,10 @@ from typing import Any
 
 from harness.errors import ReadheadError, RunFailedError, UnavailableError, UserError, first_line
 from harness.execution import PlannedRun, execute, existing
-from harness.mirror import SERVER
+from harness.mirror import SERVER, require_store
 from harness.plan import identify
 from harness.progress import SweepProgress
+from harness.ranks import leading
 from harness.recipe import Recipe
 from harness.records import Identity, Run
 from harness.registry import get_task
@@ -67,6 +68,11 @@ def run_all(
         raise UserError(f"workers {workers} is not valid: it must be at least 1")
     if cluster is not None and workers > 1:
         raise UserError(f"workers {workers} and a Ray cluster exclude each other: the cluster knows its size")
+    if mlflow and cluster is None and leading():  # once: if it goes away later, the runs go on without it
+        todo = next((planned for planned in runs if force or existing(results, planned.identity) is None), None)
+        if todo is not None:
+            require_writable(results)
+            require_store(results, todo.identity.task)
     side_by_side = cluster is not None or (workers > 1 and len(runs) > 1)
     ended: Iterator[Done] = (
         _on_ray(runs, results, workers, cluster, how)
@@ -141,6 +147,8 @@ def _on_ray(
                 todo.remove(planned)
                 reason = f"{planned.identity.label}: accelerator gpu, and this machine has no graphics processor"
                 yield Done(planned.identity, failure=UnavailableError(reason))
+        if cluster is not None and how["mlflow"]:
+            _require_store_of_workers(ray, options["store"], todo[0].identity.task)
         slots = _slots(ray.cluster_resources(), todo)
         task = ray.remote(max_retries=RETRIES)(remote)
         pending = {task.options(**_need(planned)).remote(*_plain(planned), options): planned for planned in todo}
@@ -150,6 +158,25 @@ def _on_ray(
                 done = _collected(ray, ready, pending.pop(ready), results)
                 progress.ended(failed=done.run is None)
                 yield done
+
+
+def _require_store_of_workers(ray: Any, store: str, task: str) -> None:
+    """Let a worker find out whether it reaches the MLflow store, which this machine need not."""
+    try:
+        failure = ray.get(ray.remote(num_cpus=0, max_retries=RETRIES)(_store_failure).remote(store, task))
+    except ray.exceptions.RayError as error:
+        raise UserError(f"the workers of the cluster cannot look for the MLflow store: {first_line(error)}") from error
+    if failure is not None:
+        raise UserError(f"the workers of the cluster: {failure}")
+
+
+def _store_failure(store: str, task: str) -> str | None:
+    """Return why a worker cannot use the MLflow store."""
+    try:
+        require_store(Path(store), task)
+    except UserError as error:
+        return str(error)
+    return None
 
 
 def _need(planned: PlannedRun) -> dict[str, int]:
