@@ -6,14 +6,13 @@ checkpoint, where that can be seen.
 """
 
 import os
-import socket
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.cluster import joined
 from harness.errors import ReadheadError, RunFailedError, UnavailableError, UserError, first_line
 from harness.execution import PlannedRun, execute, existing
 from harness.mirror import SERVER, require_store
@@ -27,14 +26,6 @@ from harness.results import place_bundle, read_run, require_writable
 
 RETRIES = 3
 """How often a run is started again whose worker died."""
-REACHABLE_SECONDS = 10
-QUIET = {
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-    "RAY_DEDUP_LOGS": "0",
-    "RAY_COLOR_PREFIX": "0",
-    "RAY_worker_niceness": "0",  # the default, 15, starves runs on a machine with other work
-}
 
 
 @dataclass(frozen=True)
@@ -141,7 +132,7 @@ def _on_ray(
     if not todo:
         return
     options = {**how, "store": str(results.resolve())}
-    with _ray(workers, cluster, todo) as ray:
+    with joined(workers, cluster, todo) as ray:
         if cluster is None and not ray.cluster_resources().get("GPU"):  # a cluster may grow; Ray would wait for ever
             for planned in [each for each in todo if _need(each)["num_gpus"]]:
                 todo.remove(planned)
@@ -211,53 +202,3 @@ def _collected(ray: Any, ready: Any, planned: PlannedRun, results: Path) -> Done
         reason = f"{planned.identity.label}: its bundle cannot be kept: {first_line(error)}"
         return Done(planned.identity, failure=RunFailedError(reason))
     return Done(planned.identity, folder, read_run(folder))
-
-
-@contextmanager
-def _ray(workers: int, cluster: str | None, runs: Sequence[PlannedRun]) -> Iterator[Any]:
-    """Start Ray on this machine with ``workers`` processes, or join a cluster and bring it the models' own files."""
-    for name, value in QUIET.items():
-        os.environ.setdefault(name, value)
-    import ray
-
-    variables = {"OMP_NUM_THREADS": "1"} | {name: os.environ[name] for name in (SERVER,) if os.environ.get(name)}
-    # Sockets lie below this folder; their paths may not be longer than 107 characters, so it cannot be the cache.
-    with tempfile.TemporaryDirectory(prefix="rh-", dir="/tmp" if os.path.isdir("/tmp") else None) as folder:
-        environment: dict[str, Any] = {"env_vars": variables}
-        where: dict[str, Any] = {"num_cpus": workers, "include_dashboard": False, "_temp_dir": folder}
-        if cluster is not None:
-            _require_reachable(cluster)
-            environment["working_dir"] = str(_brought(runs, Path(folder)))
-            where = {"address": cluster}
-        try:
-            ray.init(**where, runtime_env=environment, logging_level="ERROR", log_to_driver=True)
-        except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
-            what = "Ray cannot be started" if cluster is None else f"the Ray cluster {cluster!r} cannot be joined"
-            raise UserError(f"{what}: {first_line(error)}") from error
-        try:
-            yield ray
-        finally:
-            ray.shutdown()
-
-
-def _require_reachable(address: str) -> None:
-    """Refuse an address where nothing answers, which Ray would try for minutes; ``auto`` and ``local`` have no port."""
-    host, separator, port = address.removeprefix("ray://").rpartition(":")
-    if not separator:
-        return
-    try:
-        socket.create_connection((host, int(port)), timeout=REACHABLE_SECONDS).close()
-    except (OSError, ValueError, OverflowError) as error:
-        raise UserError(f"the Ray cluster {address!r} cannot be joined: {first_line(error)}") from error
-
-
-def _brought(runs: Sequence[PlannedRun], folder: Path) -> Path:
-    """Copy the files that runs name by a relative path into a folder, from which Ray brings them to every worker."""
-    brought = folder / "brought"
-    brought.mkdir()
-    for name in sorted({name for planned in runs for name in (planned.recipe.model, planned.source)}):
-        path = Path(name.rpartition(":")[0])
-        if path.suffix == ".py" and not path.is_absolute() and ".." not in path.parts:
-            (brought / path).parent.mkdir(parents=True, exist_ok=True)
-            (brought / path).write_bytes(path.read_bytes())
-    return brought
