@@ -88,7 +88,10 @@ def _own_token() -> Iterator[None]:
 
 
 def _not_joined(address: str, reason: str) -> UserError:
-    hint = f". If its machines have ~/.ray/auth_token, set {AUTH_MODE}=token" if "AuthToken" in reason else ""
+    """Return the error; Ray does not say that it is for want of a token, which it looks for at ``auto`` alone."""
+    token = Path.home() / ".ray" / "auth_token"
+    unused = not os.environ.get(AUTH_MODE) and (token.exists() or "AuthToken" in reason)
+    hint = f". If the cluster asks for a token ({token}), set {AUTH_MODE}=token" if unused else ""
     return UserError(f"the Ray cluster {address!r} cannot be joined: {reason.rstrip('.')}{hint}")
 
 

@@ -153,6 +153,19 @@ def test_a_cluster_that_cannot_be_used(tmp_path, arguments, message):
         list(api.run(f"{MODEL}:Tiny", "ntm/copy", seeds=[0, 1], results=tmp_path, **{**ARGUMENTS, **arguments}))
 
 
+@pytest.mark.parametrize(("mode", "told"), [(None, True), ("token", False)])
+def test_a_token_that_is_not_used_is_told_of(tmp_path, monkeypatch, mode, told):
+    """Ray itself only says that it failed to connect."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
+    assert "RAY_AUTH_MODE" not in str(cluster_module._not_joined("head:6379", "refused"))
+    (tmp_path / ".ray").mkdir()
+    (tmp_path / ".ray" / "auth_token").write_text("0" * 64)
+    if mode is not None:
+        monkeypatch.setenv("RAY_AUTH_MODE", mode)
+    assert ("set RAY_AUTH_MODE=token" in str(cluster_module._not_joined("head:6379", "refused"))) == told
+
+
 def test_a_port_where_no_ray_answers_is_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr(cluster_module, "JOIN_SECONDS", 8)
     with socket.create_server(("127.0.0.1", 0)) as silent:
