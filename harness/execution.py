@@ -78,7 +78,7 @@ def keep_freed_memory() -> None:
 def isolated(threads: int = 1) -> Iterator[None]:
     """Run with ``threads`` threads, quiet libraries and private generators; put all of it back."""
     states, before = random_states(), torch.get_num_threads()
-    for name in ("pytorch_lightning", "lightning_fabric", "mlflow", "alembic"):
+    for name in ("pytorch_lightning", "lightning_fabric"):
         logging.getLogger(name).setLevel(logging.ERROR)
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))
     torch.set_num_threads(threads)

@@ -1,6 +1,7 @@
 """MLflow as a mirror: curves, parameters and bundles for browsing. The board never reads it, no run ends for it."""
 
 import json
+import logging
 import math
 import os
 import time
@@ -51,6 +52,8 @@ def _opened(results: Path, task: str) -> tuple[Any, str]:
         os.environ.setdefault(name, value)
     from mlflow.tracking import MlflowClient
 
+    for name in ("mlflow", "alembic"):
+        logging.getLogger(name).setLevel(logging.ERROR)
     local = not os.environ.get(SERVER)
     if local:
         (results / "mlflow").mkdir(parents=True, exist_ok=True)
