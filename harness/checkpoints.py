@@ -10,7 +10,7 @@ import torch
 from filelock import FileLock, Timeout
 from platformdirs import user_cache_path
 
-from harness.errors import UserError
+from harness.errors import UnavailableError, UserError
 from harness.ranks import leading
 from harness.records import Identity
 
@@ -21,11 +21,15 @@ def cache_folder() -> Path:
 
 
 class Checkpoints:
-    """The checkpoint of a run in progress (``last.ckpt``) and the weights of a finished one (``weights.pt``)."""
+    """The checkpoint of a run in progress (``last.ckpt``) and the weights of a finished one (``weights.pt``).
 
-    def __init__(self, identity: Identity):
-        self.identity = identity
-        self.folder = cache_folder() / "checkpoints" / identity.digest
+    A reproduction has the identity of the run that it repeats, so it has a place of its own, and keeps no weights:
+    those in the cache stay what the stored run was scored with.
+    """
+
+    def __init__(self, identity: Identity, *, reproduction: bool = False):
+        self.identity, self.reproduction = identity, reproduction
+        self.folder = cache_folder() / ("reproductions" if reproduction else "checkpoints") / identity.digest
         self.last = self.folder / "last.ckpt"
         self.weights = self.folder / "weights.pt"
 
@@ -40,9 +44,11 @@ class Checkpoints:
             lock = FileLock(self.folder / "lock", timeout=0)
             lock.acquire()
         except Timeout as error:
-            raise UserError(f"{self.identity.label} is being trained by another process") from error
+            raise UnavailableError(f"{self.identity.label} is being trained by another process") from error
         except OSError as error:
-            raise UserError(f"cache {self.folder} cannot be written ({error.strerror}); set READHEAD_CACHE") from error
+            raise UnavailableError(
+                f"cache {self.folder} cannot be written ({error.strerror}); set READHEAD_CACHE"
+            ) from error
         try:
             yield
         finally:
@@ -80,7 +86,8 @@ class Checkpoints:
         """Keep the scored weights and drop the checkpoint."""
         if not leading():
             return
-        self.save(self.weights, lambda path: torch.save(state_dict, path))
+        if not self.reproduction:
+            self.save(self.weights, lambda path: torch.save(state_dict, path))
         self.last.unlink(missing_ok=True)
 
     def clear(self) -> None:

@@ -14,6 +14,10 @@ class UserError(ReadheadError):
     """The request cannot be carried out as given: a name, a value, a file or a model is wrong (exit code 2)."""
 
 
+class UnavailableError(UserError):
+    """A run cannot be done here or now: another process has it, or the machine lacks what it needs (exit code 2)."""
+
+
 class PredictionError(UserError):
     """A model's ``predict_step`` returned something that its family's contract does not allow (exit code 2)."""
 

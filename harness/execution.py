@@ -78,7 +78,7 @@ def keep_freed_memory() -> None:
 def isolated(threads: int = 1) -> Iterator[None]:
     """Run with ``threads`` threads, quiet libraries and private generators; put all of it back."""
     states, before = random_states(), torch.get_num_threads()
-    for name in ("pytorch_lightning", "lightning_fabric", "mlflow", "alembic"):
+    for name in ("pytorch_lightning", "lightning_fabric"):
         logging.getLogger(name).setLevel(logging.ERROR)
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))
     torch.set_num_threads(threads)
@@ -143,19 +143,21 @@ def execute(
     results: Path,
     *,
     force: bool = False,
+    reproduction: bool = False,
     mlflow: bool = True,
     store: Path | str | None = None,
     quiet: bool = False,
 ) -> tuple[Path, Run]:
     """Train and score one run and return its bundle; a finished run of the same identity is returned as it is.
 
+    A ``reproduction`` has checkpoints of its own, and leaves the weights of the run that it repeats alone.
     With ``mlflow`` it is mirrored to the tracking server, or else to the store below the results folder ``store``
     (``results`` by default). A ``quiet`` run shows no progress. Raises ``UserError`` for what the user can mend,
     ``RunFailedError`` where the model's code fails.
     """
     identity = planned.identity
     require_writable(results)
-    checkpoints = Checkpoints(identity)
+    checkpoints = Checkpoints(identity, reproduction=reproduction)
     with checkpoints.claimed(), isolated(), failures_named(identity):
         done = None if force else existing(results, identity)
         if done is not None:

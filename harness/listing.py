@@ -2,7 +2,8 @@
 
 import inspect
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -286,35 +287,27 @@ def reproduced(outcome: Outcome) -> None:
 
 
 def verdicts(groups: Sequence[Group], outcomes: Sequence[Outcome]) -> None:
-    """Print a table of what was run again, then one of the published numbers that can be held against these rows."""
-    table("rows trained again", (_outcome_line(outcome) for outcome in outcomes))
+    """Print one table, row by row: what was trained again, then each published number of kind exact."""
+    came = {outcome.group.key: outcome for outcome in outcomes}
     published = read_published()
-    table(
-        "published numbers of kind 'exact'",
-        (_against_line(group, against) for group in groups for against in against_published(group, published)),
-    )
+    lines = (_verdict_lines(group, came.get(group.key), against_published(group, published)) for group in groups)
+    table("rows trained again and published numbers", chain.from_iterable(lines))
 
 
-def _outcome_line(outcome: Outcome) -> dict[str, str]:
-    task, regime, _, row = outcome.group.key
-    expected = "" if math.isnan(outcome.low) else f"{outcome.low:.4g} to {outcome.high:.4g}"
-    return {
-        "row": row,
-        "task": f"{task}:{regime}",
-        "headline": outcome.group.task.headline.title if outcome.group.task is not None else "",
-        "expected": expected,
-        "again": ", ".join(f"{value:.4g}" for value in outcome.values),
-        "verdict": outcome.verdict,
-    }
-
-
-def _against_line(group: Group, against: Against) -> dict[str, str]:
-    task, regime, _, row = group.key
-    return {
-        "row": row,
-        "task": f"{task}:{regime}",
-        "what": f"{against.metric.title} on {against.split}",
-        "published": f"{against.value:.4g}, {against.source}",
-        "ours": f"{against.ours:.4g} ({against.low:.4g} to {against.high:.4g})",
-        "verdict": against.verdict,
-    }
+def _verdict_lines(group: Group, outcome: Outcome | None, found: Iterable[Against]) -> Iterator[dict[str, str]]:
+    """Yield a row's lines, a verdict each: of ``ours``, which are the stored runs, and what is held against them."""
+    name, regime, _, row = group.key
+    named = {"row": row, "task": f"{name}:{regime}"}
+    if outcome is not None:
+        task = group.task if group.task is not None and regime in group.task.regimes else None
+        what = "" if task is None else f"{task.headline.title} on {task.regime(regime).tests[0]}"
+        ours = "" if math.isnan(outcome.low) else f"{outcome.low:.4g} to {outcome.high:.4g}"
+        again = ", ".join(f"{value:.4g}" for value in outcome.values)
+        yield named | {"what": what, "ours": ours, "beside": f"again {again or '-'}", "verdict": outcome.verdict}
+    for against in found:
+        yield named | {
+            "what": f"{against.metric.title} on {against.split}",
+            "ours": f"{against.ours:.4g} ({against.low:.4g} to {against.high:.4g})",
+            "beside": f"published {against.value:.4g}, {against.source}",
+            "verdict": against.verdict,
+        }

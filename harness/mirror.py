@@ -1,6 +1,7 @@
 """MLflow as a mirror: curves, parameters and bundles for browsing. The board never reads it, no run ends for it."""
 
 import json
+import logging
 import math
 import os
 import time
@@ -31,50 +32,71 @@ def tracking_uri(results: Path) -> str:
     return os.environ.get(SERVER) or f"sqlite:///{(results / 'mlflow' / 'mlflow.db').resolve()}"
 
 
+def require_store(results: Path, task: str) -> None:
+    """Raise a ``UserError`` before anything is trained if the store cannot be used for the runs of a task."""
+    try:
+        _opened(results, task)
+    except Exception as error:  # a bad address fails in MLflow, in SQLAlchemy, in a driver
+        raise UserError(
+            f"MLflow store {tracking_uri(results)!r} cannot be used: {first_line(error)}. Set MLFLOW_TRACKING_URI to "
+            "another, or run with --no-mlflow"
+        ) from error
+
+
+def _opened(results: Path, task: str) -> tuple[Any, str]:
+    """Return a client of the store, and the key of the task's experiment in it."""
+    os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "ERROR")
+    for name, value in PATIENCE.items():
+        os.environ.setdefault(name, value)
+    from mlflow.tracking import MlflowClient
+
+    for name in ("mlflow", "alembic"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    local = not os.environ.get(SERVER)
+    if local:
+        (results / "mlflow").mkdir(parents=True, exist_ok=True)
+    # Two processes that meet an empty store would both create its tables and its experiment.
+    with FileLock(results / ".mlflow.lock"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        client = MlflowClient(tracking_uri(results))
+        experiment = client.get_experiment_by_name(task)
+        if experiment is not None:
+            return client, experiment.experiment_id
+        location = str((results / "mlflow" / "artifacts").resolve()) if local else None
+        return client, client.create_experiment(task, artifact_location=location)
+
+
 class Mirror:
     """One MLflow run that follows one of ours. ``run_id`` survives in the checkpoint, so that a resumed run goes on.
 
-    A store that cannot be opened is a ``UserError``, before anything is trained. One that fails later is told of once;
-    what it missed of the curve follows when it is back, and what it lacks in the end is said.
+    A store that fails, be it from the run's start, is told of once; what it missed of the curve follows when it is
+    back, and what it lacks in the end is said. ``require_store`` is for finding out before.
     """
 
     def __init__(self, results: Path, identity: Identity, tags: Mapping[str, str], run_id: str | None = None):
-        os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "ERROR")
-        for name, value in PATIENCE.items():
-            os.environ.setdefault(name, value)
-        from mlflow.entities import Param, RunTag
-        from mlflow.tracking import MlflowClient
-
         self._label, self._failing = identity.label, False
         self._mirrored = 0  # the step of the last line of the curve that the store holds
-        uri = tracking_uri(results)
-        local = not os.environ.get(SERVER)
-        try:
-            if local:
-                (results / "mlflow").mkdir(parents=True, exist_ok=True)
-            # Two processes that meet an empty store would both create its tables and its experiment.
-            with FileLock(results / ".mlflow.lock"), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                self._client = MlflowClient(uri)
-                location = str((results / "mlflow" / "artifacts").resolve()) if local else None
-                experiment = self._client.get_experiment_by_name(identity.task)
-                key = (
-                    experiment.experiment_id
-                    if experiment is not None
-                    else self._client.create_experiment(identity.task, artifact_location=location)
-                )
-            self.run_id = self._reopen(run_id) or self._client.create_run(key, run_name=identity.label).info.run_id
-            named = {**tags, "fingerprint": identity.fingerprint, "identity": identity.digest}
-            self._client.log_batch(
-                self.run_id,
-                params=[Param(name, str(value)[:PARAMETER_LIMIT]) for name, value in _parameters(identity).items()],
-                tags=[RunTag(name, value) for name, value in named.items()],
-            )
-        except Exception as error:  # a bad address fails in MLflow, in SQLAlchemy, in a driver
-            raise UserError(
-                f"MLflow store {uri!r} cannot be used: {first_line(error)}. Set MLFLOW_TRACKING_URI to "
-                "another, or run with --no-mlflow"
-            ) from error
+        self._results, self._identity, self.run_id = results, identity, run_id
+        self._tags = {**tags, "fingerprint": identity.fingerprint, "identity": identity.digest}
+        self._client: Any = None
+        self._open = False
+        with self._bearing():
+            self._start()
+
+    def _start(self) -> None:
+        """Open the run in the store, unless it is open already."""
+        if self._open:
+            return
+        from mlflow.entities import Param, RunTag
+
+        self._client, key = _opened(self._results, self._identity.task)
+        self.run_id = self._reopen(self.run_id) or self._client.create_run(key, run_name=self._label).info.run_id
+        self._client.log_batch(
+            self.run_id,
+            params=[Param(name, str(value)[:PARAMETER_LIMIT]) for name, value in _parameters(self._identity).items()],
+            tags=[RunTag(name, value) for name, value in self._tags.items()],
+        )
+        self._open = True
 
     def _reopen(self, run_id: str | None) -> str | None:
         """Return ``run_id`` if the store still knows it, set to RUNNING again."""
@@ -107,6 +129,7 @@ class Mirror:
         for line in curve:
             if line["step"] > self._mirrored:
                 with self._bearing():
+                    self._start()
                     values = {MARK: line["examples"], "training_loss": line["training_loss"]}
                     self._log({**values, f"validation_{headline}": line["validation"]}, line["step"])
                     self._mirrored = line["step"]
@@ -129,6 +152,7 @@ class Mirror:
         """Log what the curve lacks, the final scores and the bundle, and close the run; say so where that fails."""
         self.follow(curve, headline)
         with self._bearing():
+            self._start()
             whole_splits = {score.split: score.values for score in reversed(run.scores)}  # its first is all of it
             for split, values in whole_splits.items():
                 self._log({f"{split}/{name}": value for name, value in values.items()}, step=0)
@@ -139,10 +163,14 @@ class Mirror:
             behind = [line["step"] for line in curve if line["step"] > self._mirrored]
             lines = f"the curve from step {behind[0]} on, " if behind else ""
             missing = f"{self._label}: its MLflow run {self.run_id} lacks {lines}scores and bundle; the bundle is whole"
+            if self.run_id is None:
+                missing = f"{self._label}: it has no run in MLflow; the bundle is whole"
             console.print(missing, markup=False)
 
     def abort(self, error: BaseException) -> None:
         """Close the run as killed (Ctrl-C) or failed."""
+        if self._client is None or self.run_id is None:
+            return
         status = "KILLED" if isinstance(error, KeyboardInterrupt) else "FAILED"
         with self._bearing():
             self._client.set_tag(self.run_id, "error", f"{type(error).__name__}: {error}"[:PARAMETER_LIMIT])

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from harness.cells import COMPETING, records
-from harness.errors import ReadheadError, UserError, unknown
+from harness.errors import ReadheadError, UnavailableError, UserError, unknown
 from harness.execution import PlannedRun
 from harness.groups import Group, Member, read_groups, seed_statistics
 from harness.metrics import Metric
@@ -22,7 +22,7 @@ from harness.ranking import centre_of
 from harness.recipe import Recipe, Training
 from harness.records import RE_RUN, Identity, Reproduction
 from harness.reruns import record_rerun
-from harness.results import add_reproduction, place_bundle
+from harness.results import add_reproduction, place_bundle, require_writable
 from harness.statistics import DECIMALS, prediction_interval, resample
 from harness.sweep import Done, run_all
 from harness.task import Task, combined_fingerprint
@@ -97,8 +97,11 @@ def reproduce(groups: Sequence[Group], results: Path, seeds: int = 1, workers: i
     """Train the first ``seeds`` of every row again from its stored recipe and yield the outcome of each row.
 
     A row that is reproduced is recorded as such in its bundles. What cannot be trained here is *not run*; a run that
-    breaks off or diverges where the stored one did not is *failed*.
+    breaks off or diverges where the stored one did not is *failed*. A run that was interrupted goes on; the weights of
+    the stored one stay in the cache. Raises ``UserError`` before any training where nothing could be recorded.
     """
+    if seeds:
+        require_writable(results, (member.folder for group in groups for member in group.members))
     wanted: dict[tuple[str, ...], tuple[Group, int]] = {}
     planned: list[PlannedRun] = []
     for group in groups:
@@ -112,7 +115,7 @@ def reproduce(groups: Sequence[Group], results: Path, seeds: int = 1, workers: i
             wanted[group.key] = (group, len(runs))
     ended: dict[tuple[str, ...], list[Done]] = {key: [] for key in wanted}
     with tempfile.TemporaryDirectory() as scratch:
-        for done in run_all(planned, Path(scratch), workers=workers, force=True, mlflow=False):
+        for done in run_all(planned, Path(scratch), workers=workers, reproduction=True, mlflow=False):
             identity = done.identity
             key = (identity.task, identity.regime, identity.budget, identity.row)
             ended[key].append(done)
@@ -165,7 +168,9 @@ def _judged(group: Group, ended: Sequence[Done], results: Path) -> Outcome:
     if all(exact.values()):
         verdict, reasons = "reproduced", [*reasons, "predictions are identical"]
     elif np.isnan(values).any():
-        verdict = "failed"
+        unavailable = all(isinstance(d.failure, UnavailableError) for d in ended if d.run is None)
+        broken = any(d.run is not None and math.isnan(v) for d, v in zip(ended, values, strict=True))
+        verdict = "not run" if unavailable and not broken else "failed"
     else:
         centre = float(np.mean(values))
         before = [member.run.whole(test, metric.name) for member in group.members]

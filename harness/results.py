@@ -5,6 +5,7 @@
 ``examples.npz``.
 """
 
+import contextlib
 import errno
 import hashlib
 import io
@@ -16,7 +17,7 @@ import stat
 import tempfile
 import time
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import cast
 
@@ -69,12 +70,16 @@ def runs_folder(results: Path) -> Path:
     return results / "runs"
 
 
-def require_writable(results: Path) -> None:
-    """Raise a ``UserError`` now rather than after hours of training if bundles cannot be written."""
+def require_writable(results: Path, bundles: Iterable[Path] = ()) -> None:
+    """Raise a ``UserError`` now rather than after hours of training if bundles cannot be written.
+
+    Nor, of those that are there, the ``bundles`` in which something is to be recorded.
+    """
     try:
         runs_folder(results).mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=runs_folder(results)):
-            pass
+        for folder in (results, runs_folder(results), *bundles):
+            with tempfile.TemporaryFile(dir=folder):
+                pass
     except OSError as error:
         raise UserError(
             f"results folder {str(results)!r} cannot be written ({error.strerror}); choose another with --results"
@@ -159,7 +164,8 @@ def add_reproduction(results: Path, folder: Path, reproduction: Reproduction) ->
             scratch.write_text(_text(run.model_copy(update={"checksum": _seal(run)})))
             os.replace(scratch, folder / "run.json")
     except OSError as error:
-        scratch.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # where nothing can be written, nothing can be removed either
+            scratch.unlink(missing_ok=True)
         raise UserError(f"the bundle {folder} could not be saved: {error.strerror or error}") from error
 
 

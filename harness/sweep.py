@@ -6,20 +6,20 @@ checkpoint, where that can be seen.
 """
 
 import os
-import socket
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.errors import ReadheadError, RunFailedError, UserError, first_line
+from harness.cluster import joined
+from harness.errors import ReadheadError, RunFailedError, UnavailableError, UserError, first_line
 from harness.execution import PlannedRun, execute, existing
 from harness.groups import require_seeds_alike
-from harness.mirror import SERVER
+from harness.mirror import SERVER, require_store
 from harness.plan import identify
 from harness.progress import SweepProgress
+from harness.ranks import leading
 from harness.recipe import Recipe
 from harness.records import Identity, Run
 from harness.registry import get_task
@@ -27,14 +27,6 @@ from harness.results import place_bundle, read_run, require_writable
 
 RETRIES = 3
 """How often a run is started again whose worker died."""
-REACHABLE_SECONDS = 10
-QUIET = {
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-    "RAY_DEDUP_LOGS": "0",
-    "RAY_COLOR_PREFIX": "0",
-    "RAY_worker_niceness": "0",  # the default, 15, starves runs on a machine with other work
-}
 
 
 @dataclass(frozen=True)
@@ -54,24 +46,35 @@ def run_all(
     workers: int = 1,
     cluster: str | None = None,
     force: bool = False,
+    reproduction: bool = False,
     mlflow: bool = True,
 ) -> Iterator[Done]:
     """Do every run and yield how each ended; a failed one does not stop the others.
 
     ``workers`` of this machine, or the Ray ``cluster`` at an address, do them side by side. Raises ``UserError`` for
-    what cannot be done at all: a bad request, or one that every run refuses.
+    what cannot be done at all: a bad request, or one that every run refuses. That a ``reproduction`` is refused is an
+    outcome like any other; see ``execute`` for what else it is.
     """
+    how = {"force": force, "reproduction": reproduction, "mlflow": mlflow}
     if workers < 1:
         raise UserError(f"workers {workers} is not valid: it must be at least 1")
     require_seeds_alike(results, [planned.identity for planned in runs])
     if cluster is not None and workers > 1:
         raise UserError(f"workers {workers} and a Ray cluster exclude each other: the cluster knows its size")
+    if mlflow and cluster is None and leading():  # once: if it goes away later, the runs go on without it
+        todo = next((planned for planned in runs if force or existing(results, planned.identity) is None), None)
+        if todo is not None:
+            require_writable(results)
+            require_store(results, todo.identity.task)
     side_by_side = cluster is not None or (workers > 1 and len(runs) > 1)
     ended: Iterator[Done] = (
-        _on_ray(runs, results, workers, cluster, force, mlflow)
+        _on_ray(runs, results, workers, cluster, how)
         if side_by_side
-        else (_attempt(planned, results, force, mlflow) for planned in runs)
+        else (_attempt(planned, results, how) for planned in runs)
     )
+    if reproduction:
+        yield from ended
+        return
     refused: list[UserError] = []
     for done in ended:
         if isinstance(done.failure, UserError):
@@ -83,9 +86,9 @@ def run_all(
         raise refused[0]
 
 
-def _attempt(planned: PlannedRun, results: Path, force: bool, mlflow: bool) -> Done:
+def _attempt(planned: PlannedRun, results: Path, how: Mapping[str, Any]) -> Done:
     try:
-        folder, run = execute(planned, results, force=force, mlflow=mlflow)
+        folder, run = execute(planned, results, **how)
     except ReadheadError as error:
         return Done(planned.identity, failure=error)
     return Done(planned.identity, folder, run)
@@ -110,33 +113,35 @@ def remote(
 
 
 def _on_ray(
-    runs: Sequence[PlannedRun], results: Path, workers: int, cluster: str | None, force: bool, mlflow: bool
+    runs: Sequence[PlannedRun], results: Path, workers: int, cluster: str | None, how: Mapping[str, Any]
 ) -> Iterator[Done]:
     """Yield what is finished already, then how each run ended that Ray was given."""
     require_writable(results)
     for planned in runs:
         if planned.recipe.training.devices > 1:
             raise UserError(f"{planned.identity.label} starts its own processes, one a device: not in a worker")
-    if cluster is not None and mlflow and not os.environ.get(SERVER):
+    if cluster is not None and how["mlflow"] and not os.environ.get(SERVER):
         raise UserError(
             f"the workers of a cluster cannot write the MLflow store of {str(results)!r}: set {SERVER} to the "
             "address of a server, or run with --no-mlflow"
         )
     todo = []
     for planned in runs:
-        if not force and existing(results, planned.identity) is not None:
-            yield _attempt(planned, results, force, mlflow)
+        if not how["force"] and existing(results, planned.identity) is not None:
+            yield _attempt(planned, results, how)
         else:
             todo.append(planned)
     if not todo:
         return
-    options = {"force": force, "mlflow": mlflow, "store": str(results.resolve())}
-    with _ray(workers, cluster, todo) as ray:
+    options = {**how, "store": str(results.resolve())}
+    with joined(workers, cluster, todo) as ray:
         if cluster is None and not ray.cluster_resources().get("GPU"):  # a cluster may grow; Ray would wait for ever
             for planned in [each for each in todo if _need(each)["num_gpus"]]:
                 todo.remove(planned)
                 reason = f"{planned.identity.label}: accelerator gpu, and this machine has no graphics processor"
-                yield Done(planned.identity, failure=UserError(reason))
+                yield Done(planned.identity, failure=UnavailableError(reason))
+        if cluster is not None and how["mlflow"]:
+            _require_store_of_workers(ray, options["store"], todo[0].identity.task)
         slots = _slots(ray.cluster_resources(), todo)
         task = ray.remote(max_retries=RETRIES)(remote)
         pending = {task.options(**_need(planned)).remote(*_plain(planned), options): planned for planned in todo}
@@ -146,6 +151,25 @@ def _on_ray(
                 done = _collected(ray, ready, pending.pop(ready), results)
                 progress.ended(failed=done.run is None)
                 yield done
+
+
+def _require_store_of_workers(ray: Any, store: str, task: str) -> None:
+    """Let a worker find out whether it reaches the MLflow store, which this machine need not."""
+    try:
+        failure = ray.get(ray.remote(num_cpus=0, max_retries=RETRIES)(_store_failure).remote(store, task))
+    except ray.exceptions.RayError as error:
+        raise UserError(f"the workers of the cluster cannot look for the MLflow store: {first_line(error)}") from error
+    if failure is not None:
+        raise UserError(f"the workers of the cluster: {failure}")
+
+
+def _store_failure(store: str, task: str) -> str | None:
+    """Return why a worker cannot use the MLflow store."""
+    try:
+        require_store(Path(store), task)
+    except UserError as error:
+        return str(error)
+    return None
 
 
 def _need(planned: PlannedRun) -> dict[str, int]:
@@ -180,53 +204,3 @@ def _collected(ray: Any, ready: Any, planned: PlannedRun, results: Path) -> Done
         reason = f"{planned.identity.label}: its bundle cannot be kept: {first_line(error)}"
         return Done(planned.identity, failure=RunFailedError(reason))
     return Done(planned.identity, folder, read_run(folder))
-
-
-@contextmanager
-def _ray(workers: int, cluster: str | None, runs: Sequence[PlannedRun]) -> Iterator[Any]:
-    """Start Ray on this machine with ``workers`` processes, or join a cluster and bring it the models' own files."""
-    for name, value in QUIET.items():
-        os.environ.setdefault(name, value)
-    import ray
-
-    variables = {"OMP_NUM_THREADS": "1"} | {name: os.environ[name] for name in (SERVER,) if os.environ.get(name)}
-    # Sockets lie below this folder; their paths may not be longer than 107 characters, so it cannot be the cache.
-    with tempfile.TemporaryDirectory(prefix="rh-", dir="/tmp" if os.path.isdir("/tmp") else None) as folder:
-        environment: dict[str, Any] = {"env_vars": variables}
-        where: dict[str, Any] = {"num_cpus": workers, "include_dashboard": False, "_temp_dir": folder}
-        if cluster is not None:
-            _require_reachable(cluster)
-            environment["working_dir"] = str(_brought(runs, Path(folder)))
-            where = {"address": cluster}
-        try:
-            ray.init(**where, runtime_env=environment, logging_level="ERROR", log_to_driver=True)
-        except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
-            what = "Ray cannot be started" if cluster is None else f"the Ray cluster {cluster!r} cannot be joined"
-            raise UserError(f"{what}: {first_line(error)}") from error
-        try:
-            yield ray
-        finally:
-            ray.shutdown()
-
-
-def _require_reachable(address: str) -> None:
-    """Refuse an address where nothing answers, which Ray would try for minutes; ``auto`` and ``local`` have no port."""
-    host, separator, port = address.removeprefix("ray://").rpartition(":")
-    if not separator:
-        return
-    try:
-        socket.create_connection((host, int(port)), timeout=REACHABLE_SECONDS).close()
-    except (OSError, ValueError, OverflowError) as error:
-        raise UserError(f"the Ray cluster {address!r} cannot be joined: {first_line(error)}") from error
-
-
-def _brought(runs: Sequence[PlannedRun], folder: Path) -> Path:
-    """Copy the files that runs name by a relative path into a folder, from which Ray brings them to every worker."""
-    brought = folder / "brought"
-    brought.mkdir()
-    for name in sorted({name for planned in runs for name in (planned.recipe.model, planned.source)}):
-        path = Path(name.rpartition(":")[0])
-        if path.suffix == ".py" and not path.is_absolute() and ".." not in path.parts:
-            (brought / path).parent.mkdir(parents=True, exist_ok=True)
-            (brought / path).write_bytes(path.read_bytes())
-    return brought

@@ -239,6 +239,7 @@ class Harness(pl.Callback):
             trainer.should_stop = True
         if self.mirror is not None:
             self.mirror.follow(outcome.curve, self.task.headline.name)
+            outcome.mirror_run = self.mirror.run_id  # a store that was away at the start has one only now
         self.progress.note(f"{examples:,} examples  loss {loss:.4g}  {self.task.headline.title} {value:.4g}")
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:

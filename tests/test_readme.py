@@ -6,13 +6,21 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 import yaml
 
 import harness
-from harness.cli import app
+from harness.cli import app, expand
+from harness.mirror import tracking_uri
+from harness.model import get_model
+from harness.recipe import match_recipes, read_recipe
+from harness.registry import TASKS, match_tasks
+from harness.studies import read_studies
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "CONTRIBUTING.md"]
@@ -74,6 +82,70 @@ def test_what_is_not_run_needs_a_cluster():
     assert blocks
     for line in "".join(blocks).splitlines():
         assert re.match(r"\$ readhead run .* --ray ", line), line
+
+
+def blocks(name: str, language: str) -> list[str]:
+    """Return the blocks of a language in a document of ``docs/``."""
+    return re.findall(rf"```{language}\n(.*?)```", (ROOT / "docs" / f"{name}.md").read_text(), re.S)
+
+
+def options_of(command: Any, words: list[str]) -> dict[str, Any]:
+    """Return what a command line is understood as, without doing it; a word that it does not know is an error."""
+    with command.make_context("documented", [words[0]]) as context:
+        found = command.get_command(context, words[0])
+        assert found is not None, words
+        with found.make_context(words[0], expand(words[1:]), parent=context) as inner:
+            return dict(inner.params)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.stem)
+def test_what_needs_a_cluster_is_at_least_understood(document):
+    for block in re.findall(r"```console cluster\n(.*?)```", document.read_text(), re.S):
+        for line in block.splitlines():
+            options = options_of(typer.main.get_command(app), shlex.split(line.removeprefix("$ readhead ")))
+            assert options["ray"]
+            assert match_tasks(options["task"])
+            assert ".py:" in options["row"] or match_recipes(options["row"])
+
+
+def test_commands_of_ray_and_mlflow_exist_as_shown():
+    from mlflow.cli import cli as mlflow
+    from ray.scripts.scripts import cli as ray
+
+    programs, shown = {"ray": ray, "mlflow": mlflow}, []
+    for document in DOCUMENTS:
+        for line in re.findall(r"`((?:ray|mlflow) [^`]+)`", document.read_text()):
+            program, *words = shlex.split(line)
+            shown.append((program, words[0], options_of(programs[program], words)))
+    assert {(program, word) for program, word, _ in shown} == {
+        ("ray", "start"),
+        ("ray", "get-auth-token"),
+        ("mlflow", "ui"),
+    }
+    (store,) = [options["backend_store_uri"] for program, _, options in shown if program == "mlflow"]
+    assert store.replace("results", str(Path("results").resolve())) == tracking_uri(Path("results"))
+
+
+def test_the_entry_point_shown_brings_the_task_shown(tmp_path, monkeypatch):
+    (source,) = [block for block in blocks("add-a-task", "python") if FILE.match(block)]
+    (text,) = blocks("add-a-task", "toml")
+    (tmp_path / "my_package").mkdir()
+    (tmp_path / "my_package" / "__init__.py").touch()
+    (tmp_path / "my_package" / "my_task.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    ((group, entries),) = tomllib.loads(text)["project"]["entry-points"].items()
+    assert group == TASKS
+    for name, value in entries.items():
+        assert EntryPoint(name, value, group).load()().name == name
+
+
+def test_the_files_of_rows_and_studies_shown_are_valid(tmp_path):
+    (recipe,), (study,) = blocks("models", "yaml"), blocks("results", "yaml")
+    (tmp_path / "my-row.yaml").write_text(recipe)
+    assert get_model(read_recipe(tmp_path / "my-row.yaml", community=True).model)
+    (tmp_path / "my-study.yaml").write_text(study)
+    (found,) = read_studies([tmp_path / "my-study.yaml"])
+    assert len(found.places) == 2
 
 
 def test_links_lead_somewhere():

@@ -1,14 +1,18 @@
 """Every command, and every kind of bad input: one clear line, the right exit code, nothing half-written."""
 
+import errno
+import os
 import re
 import resource
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
-from harness import cli
+from harness import cli, reproduction
+from harness.checkpoints import Checkpoints
 from harness.results import find_bundles, read_run
 
 MODEL = """
@@ -322,21 +326,73 @@ def test_reproduce_says_how_long_it_takes_then_what_came_of_each_row(readhead):
     assert readhead("verify")[0] == 0
     code, out, _ = readhead("reproduce", *row, "--seeds", "0")
     assert code == 0
-    assert "no rows trained again" in out
+    assert "no rows trained again and published numbers" in out
     assert "unknown stored row" in readhead("reproduce", "gru", "--task", "seq2seq/copy")[2]
 
 
-def test_a_row_that_fails_to_reproduce_exits_with_1(readhead):
-    name = model_file(Path.cwd())
-    assert readhead("run", name, *RUN)[0] == 0
-    Path("mine.py").write_text(
-        Path("mine.py").read_text().replace("return ((self.weight - 1) ** 2).sum()", "raise RuntimeError('x')")
-    )
+def change(old: str, new: str) -> None:
+    """Change the code of ``mine.py``, and forget what was imported of it."""
+    Path("mine.py").write_text(Path("mine.py").read_text().replace(old, new))
     for module in [n for n in sys.modules if n.startswith("readhead_file_")]:
         del sys.modules[module]
-    code, out, _ = readhead("reproduce", "--budget", "smoke")
-    assert code == 1
-    assert "failed: mine on seq2seq/copy:default, smoke: mine on seq2seq/copy:default, smoke, seed 0 failed" in out
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("return ((self.weight - 1) ** 2).sum()", "raise RuntimeError('x')", "smoke, seed 0 failed"),
+        ("super().__init__()", "raise ValueError('gone')", "gone"),
+    ],
+    ids=["breaks off", "refuses"],
+)
+def test_a_row_that_fails_to_reproduce_exits_with_1(readhead, rows, old, new, reason):
+    """Be it the only one or not; what fails does not keep the table from being printed."""
+    name = model_file(Path.cwd())
+    for task in ("seq2seq/copy", "seq2seq/reverse")[:rows]:
+        assert readhead("run", name, "--task", task, *RUN[2:])[0] == 0
+    weights = sorted(Path(os.environ["READHEAD_CACHE"]).rglob("weights.pt"))
+    assert len(weights) == rows
+    change(old, new)
+    code, out, errors = readhead("reproduce", "--budget", "smoke")
+    assert (code, errors) == (1, "")
+    verdict, table = out.split("rows trained again and published numbers")
+    assert verdict.count("failed: mine on seq2seq/") == rows
+    assert reason in verdict
+    lines = [line.split() for line in table.splitlines()]
+    assert [line[-1] for line in lines if line[:1] == ["mine"]] == ["failed"] * rows
+    assert sorted(Path(os.environ["READHEAD_CACHE"]).rglob("weights.pt")) == weights
+
+
+def test_a_row_that_another_process_trains_again_is_not_run(readhead):
+    assert readhead("run", model_file(Path.cwd()), *RUN)[0] == 0
+    (folder,) = find_bundles(Path("results"))
+    with Checkpoints(read_run(folder).identity, reproduction=True).claimed():
+        code, out, _ = readhead("reproduce", "--budget", "smoke")
+    assert code == 1  # as no row could be run
+    assert "not run: mine on seq2seq/copy:default, smoke" in out
+    assert "is being trained by another process" in out
+
+
+@pytest.mark.parametrize("where", ["results", "results/runs", "bundle"])
+def test_a_folder_that_takes_no_record_is_told_of_before_any_training(readhead, monkeypatch, where):
+    assert readhead("run", model_file(Path.cwd()), *RUN)[0] == 0
+    (bundle,) = find_bundles(Path("results"))
+    closed = bundle if where == "bundle" else Path(where)
+
+    def temporary_file(dir, make=tempfile.TemporaryFile):
+        if Path(dir) == closed:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return make(dir=dir)
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", temporary_file)
+    monkeypatch.setattr(reproduction, "run_all", lambda runs, *_, **__: pytest.fail("it trains") if runs else [])
+    code, _, errors = readhead("reproduce", "--budget", "smoke")
+    assert code == 2
+    assert errors == (
+        "error: results folder 'results' cannot be written (Permission denied); choose another with --results\n"
+    )
+    assert readhead("reproduce", "--budget", "smoke", "--seeds", "0")[0] == 0
 
 
 @pytest.mark.parametrize(("key", "drawn"), [("attention", True), ("something", False)])

@@ -5,12 +5,14 @@ import multiprocessing
 from pathlib import Path
 
 import pytest
+from mlflow.exceptions import MlflowException
 
-from harness import execution, training
+from harness import execution, mirror, training
 from harness.errors import RunFailedError, UserError
 from harness.mirror import Mirror, tracking_uri
 from harness.plan import make_plan
 from harness.recipe import get_recipe
+from harness.sweep import run_all
 
 MODEL = Path(__file__).parent / "test_training.py"
 
@@ -88,11 +90,52 @@ def test_a_diverged_run_is_marked_and_its_nan_is_a_flag(tmp_path):
 
 @pytest.mark.parametrize("uri", ["file:mlruns", "sqlite:////proc/x.db", "nodriver://host/x"])
 def test_a_store_that_cannot_be_used_is_one_clear_error(uri, tmp_path, monkeypatch):
+    """Before anything is trained, however many runs there are."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
-    with pytest.raises(UserError, match="MLFLOW_TRACKING_URI"):
-        execution.execute(planned(), tmp_path)
+    monkeypatch.setattr("harness.sweep.execute", lambda *_, **__: pytest.fail("it trains"))
+    for workers in (1, 2):
+        with pytest.raises(UserError, match="MLFLOW_TRACKING_URI"):
+            list(run_all([planned(), planned()], tmp_path, workers=workers))
     assert not list(tmp_path.rglob("run.json"))
+
+
+def test_a_store_is_not_asked_for_where_nothing_is_left_to_do(tmp_path, monkeypatch):
+    execution.execute(planned(), tmp_path, mlflow=False)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"file:{tmp_path / 'mlruns'}")
+    (done,) = run_all([planned()], tmp_path)
+    assert done.run is not None
+
+
+def test_a_store_that_goes_away_between_two_runs_stops_no_later_one(tmp_path, monkeypatch, capsys):
+    """The second run never finds it, the third finds it again in the middle and gets all of its curve."""
+    plan = make_plan(f"{MODEL}:Tiny", "ntm/copy", budget="smoke", seeds=[0, 1, 2], settings=["batch_size=32"])
+    original, run = mirror._opened, run_all(plan.runs, tmp_path)
+    assert next(run).run.status == "completed"
+
+    def away(results, task):
+        raise MlflowException("API request failed\nConnection refused")
+
+    monkeypatch.setattr(mirror, "_opened", away)
+    capsys.readouterr()
+    assert next(run).run.status == "completed"
+    out = capsys.readouterr().out
+    label = plan.runs[1].identity.label
+    assert out.count(f"{label}: MLflow fails, the run goes on: API request failed") == 1
+    assert f"{label}: it has no run in MLflow; the bundle is whole" in out
+    calls = []
+
+    def away_at_first(results, task):
+        calls.append(task)
+        return away(results, task) if len(calls) < 4 else original(results, task)
+
+    monkeypatch.setattr(mirror, "_opened", away_at_first)
+    assert next(run).run.status == "completed"
+    assert "lacks" not in capsys.readouterr().out
+    client, found = mirrored(tmp_path)
+    assert sorted(one.data.params["seed"] for one in found) == ["0", "2"]
+    assert all(one.info.status == "FINISHED" for one in found)
+    assert all(steps_of(client, one.info.run_id) == list(range(2, 33, 2)) for one in found)
 
 
 def _open(results: Path, seed: int) -> None:

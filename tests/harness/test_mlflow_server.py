@@ -117,7 +117,7 @@ def _pairs(run: Any, kind: str) -> dict[str, Any]:
     return {pair["key"]: pair["value"] for pair in run["data"][kind]}
 
 
-def test_a_server_that_goes_away_ends_no_run(tmp_path, server):
+def test_a_server_that_goes_away_ends_no_run_and_keeps_none_from_starting(tmp_path, server):
     (tmp_path / "slow.py").write_text(
         MODEL.read_text().replace(
             "    def training_step(self, batch, batch_idx):\n",
@@ -125,7 +125,7 @@ def test_a_server_that_goes_away_ends_no_run(tmp_path, server):
             1,
         )
     )
-    process = start(tmp_path, server, "slow.py:Tiny", *RUN, "--seeds", "0")
+    process = start(tmp_path, server, "slow.py:Tiny", *RUN, "--seeds", "0", "1")
     assert process.stdout is not None
     for line in process.stdout:
         if " 25%  " in line:
@@ -133,6 +133,8 @@ def test_a_server_that_goes_away_ends_no_run(tmp_path, server):
             break
     out, _ = process.communicate(timeout=400)
     assert process.returncode == 0, out
-    assert out.count("MLflow fails, the run goes on") == 1
+    assert out.count("MLflow fails, the run goes on") == 2
+    assert "seed 0: its MLflow run" in out
     assert "lacks the curve from step" in out
-    assert len(list(find_bundles(tmp_path / "results"))) == 1
+    assert "seed 1: it has no run in MLflow" in out
+    assert len(list(find_bundles(tmp_path / "results"))) == 2

@@ -1,5 +1,6 @@
 """Bundles: what is written is read back, equal content is equal bytes, and damage of any kind is named."""
 
+import errno
 import json
 import math
 import os
@@ -288,6 +289,19 @@ def test_a_reproduction_is_added_and_changes_nothing_else(bundle, tmp_path):
     assert after.model_copy(update={"reproductions": [], "checksum": before.checksum}) == before
     assert contents(bundle).keys() == files.keys()
     assert all(contents(bundle)[name] == data for name, data in files.items() if name != "run.json")
+
+
+@pytest.mark.parametrize("code", [errno.EACCES, errno.EROFS])
+def test_a_reproduction_in_a_closed_folder_is_one_clear_error(bundle, tmp_path, monkeypatch, code):
+    """Its scratch file can neither be written nor removed."""
+
+    def refuse(*_, **__):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(Path, "write_text", refuse)
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.raises(UserError, match=rf"could not be saved: {os.strerror(code)}"):
+        add_reproduction(tmp_path / "results", bundle, AGAIN)
 
 
 def test_a_reproduction_that_cannot_be_saved_leaves_the_bundle_as_it_was(bundle, tmp_path, monkeypatch):

@@ -41,18 +41,28 @@ class Slow(pl.LightningModule):
 '''
 
 
-def command(folder: Path) -> list[str]:
-    arguments = ["run", "slow.py:Slow", "--task", "ntm/copy", "--budget", "smoke", "--seeds", "0", "--no-mlflow"]
-    return [sys.executable, "-m", "harness.cli", *arguments, "--set", "batch_size=16"]
+RUN = ["run", "slow.py:Slow", "--task", "ntm/copy", "--budget", "smoke", "--seeds", "0", "--no-mlflow"]
+RUN += ["--set", "batch_size=16"]
+REPRODUCE = ["reproduce", "--budget", "smoke"]
+
+
+def command(arguments: list[str]) -> list[str]:
+    return [sys.executable, "-m", "harness.cli", *arguments]
 
 
 def environment(folder: Path) -> dict[str, str]:
     return {**os.environ, "READHEAD_CACHE": str(folder / "cache"), "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
 
 
-def finish(folder: Path) -> str:
+def finish(folder: Path, arguments: list[str] = RUN) -> str:
     done = subprocess.run(
-        command(folder), cwd=folder, env=environment(folder), capture_output=True, text=True, timeout=120, check=False
+        command(arguments),
+        cwd=folder,
+        env=environment(folder),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -70,10 +80,15 @@ def curve(folder: Path) -> list[list[float]]:
     return read_curve(bundle, read_run(bundle)).drop(columns="seconds").to_numpy().tolist()
 
 
-def kill_when(folder: Path, moment: Callable[[str], bool], delay: float = 0.0) -> None:
+def kill_when(folder: Path, moment: Callable[[str], bool], delay: float = 0.0, arguments: list[str] = RUN) -> None:
     """Start the run and kill it with SIGKILL ``delay`` seconds after a line of its output satisfies ``moment``."""
     process = subprocess.Popen(
-        command(folder), cwd=folder, env=environment(folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command(arguments),
+        cwd=folder,
+        env=environment(folder),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     assert process.stdout is not None
     for line in process.stdout:
@@ -104,6 +119,22 @@ def test_kill_9_and_the_same_command_again(tmp_path, uninterrupted, share):
     assert predictions(tmp_path) == predictions(uninterrupted)
 
 
+def test_a_killed_reproduction_goes_on_and_leaves_the_weights_of_the_stored_run(tmp_path):
+    """The weights are marked, so that equal ones written anew would show."""
+    (tmp_path / "slow.py").write_text(MODEL)
+    finish(tmp_path)
+    (weights,) = (tmp_path / "cache").rglob("weights.pt")
+    weights.write_bytes(b"of the stored run")
+    kill_when(tmp_path, lambda line: " 50%  " in line, arguments=REPRODUCE)
+    again = finish(tmp_path, REPRODUCE)
+    assert " 100%  " in again
+    assert " 50%  " not in again, "it began again instead of going on"
+    assert "predictions are identical" in again
+    assert " 6%  " in finish(tmp_path, REPRODUCE), "what is finished is trained again, from the start"
+    assert list((tmp_path / "cache").rglob("weights.pt")) == [weights]
+    assert weights.read_bytes() == b"of the stored run"
+
+
 @pytest.mark.timeout(600)
 @pytest.mark.slow
 def test_kill_9_at_five_random_moments_of_one_run(tmp_path, uninterrupted):
@@ -124,7 +155,7 @@ def test_kill_9_at_five_random_moments_of_one_run(tmp_path, uninterrupted):
 def test_ctrl_c_exits_with_130_and_goes_on(tmp_path, uninterrupted):
     (tmp_path / "slow.py").write_text(MODEL)
     process = subprocess.Popen(
-        command(tmp_path),
+        command(RUN),
         cwd=tmp_path,
         env=environment(tmp_path),
         stdout=subprocess.PIPE,

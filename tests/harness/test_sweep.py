@@ -3,6 +3,7 @@
 import errno
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,8 @@ import pytest
 import torch
 
 from harness import api
+from harness import cluster as cluster_module
+from harness.cluster import _with_neighbours
 from harness.errors import UserError
 from harness.recipe import Training, get_recipe
 from harness.results import find_bundles, place_bundle, read_arrays, read_run
@@ -106,7 +109,7 @@ def cluster():
 
 
 def test_a_cluster_whose_worker_is_killed_brings_every_run_once(tmp_path, monkeypatch, cluster, capsys):
-    """The model's file is named by a relative path, so Ray has to bring it to the workers."""
+    """The model's file is named by a relative path, so Ray has to bring it to the workers, and what it imports."""
     monkeypatch.chdir(tmp_path)
     source, killed = MODEL.read_text(), tmp_path / "killed"
     step = "    def training_step(self, batch, batch_idx):\n"
@@ -116,7 +119,12 @@ def test_a_cluster_whose_worker_is_killed_brings_every_run_once(tmp_path, monkey
         "            os.kill(os.getpid(), 9)\n"
     )
     Path("mine").mkdir()
-    Path("mine/frail.py").write_text("import os\n" + source.replace(step, step + death, 1))
+    frail = source.replace(step, step + death, 1)
+    Path("mine/frail.py").write_text("import os\nimport neighbour\nassert neighbour.there\n" + frail)
+    Path("mine/neighbour.py").write_text("from its_own import there\n")
+    Path("mine/its_own.py").write_text("there = True\n")
+    Path("mine/not_asked_for.py").write_text("")
+    assert {path.stem for path in _with_neighbours(Path("mine/frail.py"))} == {"frail", "neighbour", "its_own"}
     name = "mine/frail.py:Tiny"
     done = list(api.run(name, "ntm/copy", seeds=[0, 1, 2], cluster=cluster, results=Path("results"), **ARGUMENTS))
     assert killed.exists()
@@ -143,6 +151,40 @@ def test_a_cluster_whose_worker_is_killed_brings_every_run_once(tmp_path, monkey
 def test_a_cluster_that_cannot_be_used(tmp_path, arguments, message):
     with pytest.raises(UserError, match=message):
         list(api.run(f"{MODEL}:Tiny", "ntm/copy", seeds=[0, 1], results=tmp_path, **{**ARGUMENTS, **arguments}))
+
+
+@pytest.mark.parametrize(("mode", "told"), [(None, True), ("token", False)])
+def test_a_token_that_is_not_used_is_told_of(tmp_path, monkeypatch, mode, told):
+    """Ray itself only says that it failed to connect."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
+    assert "RAY_AUTH_MODE" not in str(cluster_module._not_joined("head:6379", "refused"))
+    (tmp_path / ".ray").mkdir()
+    (tmp_path / ".ray" / "auth_token").write_text("0" * 64)
+    if mode is not None:
+        monkeypatch.setenv("RAY_AUTH_MODE", mode)
+    assert ("set RAY_AUTH_MODE=token" in str(cluster_module._not_joined("head:6379", "refused"))) == told
+
+
+def test_a_port_where_no_ray_answers_is_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(cluster_module, "JOIN_SECONDS", 8)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(UserError, match=rf"'{address}' cannot be joined: no Ray answers there within 8 s"):
+            list(api.run(f"{MODEL}:Tiny", "ntm/copy", seeds=[0, 1], cluster=address, results=tmp_path, **ARGUMENTS))
+
+
+def test_workers_leave_no_token_in_the_home_folder(tmp_path):
+    """Ray would write one, which its own `ray start` would take up later."""
+    (tmp_path / "home").mkdir()
+    names = {"RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"}
+    environment = {name: value for name, value in os.environ.items() if name not in names}
+    environment |= {"HOME": str(tmp_path / "home"), "READHEAD_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "harness.cli", "run", f"{MODEL}:Tiny", "--task", "ntm/copy", "--budget", "smoke"]
+    command += ["--seeds", "0", "1", "--workers", "2", "--no-mlflow", "--set", "batch_size=32"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "home" / ".ray").exists()
 
 
 @pytest.mark.slow
