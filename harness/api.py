@@ -240,6 +240,10 @@ def require_submittable(
     ``again`` are the folders, below ``results/runs``, of the runs that will be.
     """
     recipe = get_recipe(model)
+    if not recipe.community:
+        raise UserError(
+            f"row {recipe.row!r} comes with an installed package; what is submitted is a model of one's own"
+        )
     folder = out if out is not None else Path("submissions", recipe.row)
     submission.require_place(folder, results, recipe_sources(model))
     submission.require_current(results, recipe, budget, again)
@@ -291,8 +295,9 @@ def reproduce(
     """Train the first ``seeds`` of the stored rows that two globs name again, and yield what came of each row.
 
     *reproduced*: the predictions are equal, or the headline on the first test lies where a new seed is to be expected
-    by the stored ones; it is recorded in the row's bundles. *drift*: outside, but not by more than chance may do now
-    and then. *failed*: neither. *not run*: today's code or data are others. Raises ``UserError`` if no row is named.
+    by the stored ones; that is recorded in the row's bundles, and a stranger's give way to those made here. *drift*:
+    outside, but not by more than chance may do now and then. *failed*: neither. *not run*: today's code or data are
+    others, or it cannot be run here and now. Raises ``UserError`` if no row is named.
     """
     yield from reproduction.reproduce(rows_to_reproduce(results, row, task, regime, budget), results, seeds, workers)
 
@@ -323,6 +328,7 @@ __all__ = [
     "models",
     "new",
     "prove",
+    "receive",
     "references",
     "reproduce",
     "rows",

@@ -73,12 +73,9 @@ def _check_kind(folder: Path, run: Run, task: Task) -> None:
     reference = task.references().get(identity.row)
     fits = {
         "trained": reference is None and (identity.row not in ours or identity.model == get_recipe(identity.row).model),
-        "community": reference is None and identity.row not in installed,
+        "community": reference is None and identity.row not in ours,
         "reference": untrained and reference is not None and (identity.budget, identity.seed) == (REFERENCE_BUDGET, 0),
-        "external": untrained
-        and reference is None
-        and identity.budget == EXTERNAL_BUDGET
-        and identity.row not in installed,
+        "external": untrained and reference is None and identity.budget == EXTERNAL_BUDGET and identity.row not in ours,
     }
     if not fits[run.kind]:
         raise CorruptBundleError(f"{folder}: it is no run of kind {run.kind}: row, budget or settings are not of one")

@@ -20,6 +20,7 @@ from harness.groups import require_seeds_alike
 from harness.plan import untrained_identity
 from harness.recipe import recipe_paths
 from harness.records import LARGEST_SEED, LONGEST_TUNING, Run, Score
+from harness.registry import model_names
 from harness.results import EXTERNAL_BUDGET, npz_arrays, npz_bytes, require_writable, runs_folder, write_bundle
 from harness.splits import BLOCK, AnySplit, Stream, stream_sample
 from harness.task import Task, combined_fingerprint
@@ -192,7 +193,7 @@ def _require_row(row: str, task: Task) -> None:
     """Refuse names that are no folder names, or somebody else's."""
     if not ROW_NAME.fullmatch(row):
         raise UserError(f"row {row!r} is not valid: lower-case letters, digits, dots and hyphens, 64 at most")
-    if row in recipe_paths() or row in task.references():
+    if row in {*recipe_paths(), *model_names(), *task.references()}:
         raise UserError(f"row {row!r} is taken by a row of the board; choose another name")
 
 

@@ -201,7 +201,7 @@ def read_groups(results: Path) -> list[Group]:
     groups = []
     for key in sorted(found):
         members = sorted(found[key], key=lambda member: member.run.identity.seed)
-        require_alike(members)
+        _require_alike(members)
         groups.append(Group(installed_task(key[0]), tuple(members)))
     return groups
 
@@ -214,10 +214,10 @@ def _origin(run: Run, rerun: bool) -> str:
     return RE_RUN if rerun else SELF_REPORTED
 
 
-def require_alike(members: Sequence[Member]) -> None:
+def _require_alike(members: Sequence[Member]) -> None:
     """Refuse seeds of one row that are not the same experiment: their mean would be of nothing."""
     for member in members[1:]:
-        reason = differing(members[0].run.identity, member.run.identity)
+        reason = differing(members[0].run, member.run)
         if reason is not None:
             raise UserError(
                 f"{members[0].path} and {member.path} are not seeds of one experiment: {reason}. Run the older one "
@@ -225,8 +225,13 @@ def require_alike(members: Sequence[Member]) -> None:
             )
 
 
-def differing(a: Identity, b: Identity) -> str | None:
+def differing(a: Run, b: Run) -> str | None:
     """Return the first of what tells two experiments apart, as ``a`` and ``b`` have it; None for seeds of one."""
+    return f"kind is {a.kind!r} and {b.kind!r}" if a.kind != b.kind else other_experiment(a.identity, b.identity)
+
+
+def other_experiment(a: Identity, b: Identity) -> str | None:
+    """As ``differing``, of identities alone."""
     mine, other = a.model_dump(exclude={"seed"}), b.model_dump(exclude={"seed"})
     return next((f"{name} is {mine[name]!r} and {other[name]!r}" for name in mine if mine[name] != other[name]), None)
 
@@ -240,7 +245,7 @@ def require_seeds_alike(results: Path, wanted: Sequence[Identity]) -> None:
             if stored in replaced:
                 continue
             try:
-                reason = differing(read_run(stored).identity, identity)
+                reason = other_experiment(read_run(stored).identity, identity)
             except CorruptBundleError:  # the board and `verify` say what is wrong with it
                 continue
             if reason is not None:

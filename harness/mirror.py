@@ -114,12 +114,10 @@ class Mirror:
     @contextmanager
     def _bearing(self) -> Iterator[None]:
         """Let the run go on when the store fails, and tell of it once."""
-        from mlflow.exceptions import MlflowException
-
         try:
             yield
             self._failing = False
-        except (MlflowException, OSError) as error:
+        except Exception as error:  # as in ``require_store``; whatever it is, the run is worth more than its mirror
             if not self._failing:
                 console.print(f"{self._label}: MLflow fails, the run goes on: {first_line(error)}", markup=False)
             self._failing = True

@@ -63,8 +63,9 @@ def _listed(path: Path) -> dict[str, str]:
 
 def _foreign(folder: Path, own: Mapping[str, str], sources: Sequence[Path]) -> Iterator[Path]:
     """Yield what would be replaced, or sent along, and was not written here or was changed since."""
-    names = [TEXT, *(source.name for source in sources if source.name not in in_place(folder, sources))]
-    found = [folder / name for name in names if os.path.lexists(folder / name)]
+    names = {TEXT: None, **dict.fromkeys(source.name for source in sources), **dict.fromkeys(own)}
+    ours = [folder / name for name in names if name not in in_place(folder, sources)]
+    found = [path for path in ours if os.path.lexists(path)]
     runs = folder / RUNS
     if runs.is_dir() and not runs.is_symlink():
         found += [path for path in sorted(runs.rglob("*")) if path.is_symlink() or not path.is_dir()]

@@ -234,7 +234,7 @@ def _row_name(model: str) -> str:
     where, _, class_name = model.rpartition(":")
     name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", class_name).replace("_", "-").lower()
     file = re.split(r"[/\\.]", where.removesuffix(".py"))[-1].replace("_", "-").lower()
-    return f"{file}-{name}" if where and name in recipe_paths() else name
+    return f"{file}-{name}" if where and name in {*recipe_paths(), *model_names()} else name
 
 
 def hyperparameter_names(model: type[Any]) -> list[str]:

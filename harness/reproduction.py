@@ -22,7 +22,7 @@ from harness.ranking import centre_of
 from harness.recipe import Recipe, Training
 from harness.records import RE_RUN, Identity, Reproduction
 from harness.reruns import record_rerun
-from harness.results import add_reproduction, place_bundle, require_writable
+from harness.results import add_reproduction, bundle_files, place_bundle, require_writable
 from harness.statistics import DECIMALS, prediction_interval, resample
 from harness.sweep import Done, run_all
 from harness.task import Task, combined_fingerprint
@@ -96,9 +96,10 @@ def expected_seconds(groups: Sequence[Group], seeds: int) -> float:
 def reproduce(groups: Sequence[Group], results: Path, seeds: int = 1, workers: int = 1) -> Iterator[Outcome]:
     """Train the first ``seeds`` of every row again from its stored recipe and yield the outcome of each row.
 
-    A row that is reproduced is recorded as such in its bundles. What cannot be trained here is *not run*; a run that
-    breaks off or diverges where the stored one did not is *failed*. A run that was interrupted goes on; the weights of
-    the stored one stay in the cache. Raises ``UserError`` before any training where nothing could be recorded.
+    That a row is reproduced is recorded in its bundles; a stranger's give way to those made here. What cannot be
+    trained here is *not run*; a run that breaks off or diverges where the stored one did not is *failed*. A run that
+    was interrupted goes on; the weights of the stored one stay in the cache. Raises ``UserError`` before any training
+    where nothing could be recorded.
     """
     if seeds:
         require_writable(results, (member.folder for group in groups for member in group.members))
@@ -196,8 +197,8 @@ def _judged(group: Group, ended: Sequence[Done], results: Path) -> Outcome:
 def _take_over(done: Done, results: Path) -> None:
     """Put a stranger's run as it was made here in the place of the one that was sent: only such runs are ranked."""
     assert done.folder is not None
-    files = {path.name: path.read_bytes() for path in done.folder.iterdir()}
-    record_rerun(results, place_bundle(results, done.identity, files))
+    assert done.run is not None
+    record_rerun(results, place_bundle(results, done.identity, bundle_files(done.folder, done.run)))
 
 
 def _confirm(done: Done, exact: bool, group: Group, results: Path) -> None:

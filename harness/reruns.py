@@ -54,7 +54,7 @@ def _read(results: Path) -> list[list[str]]:
         return []
     try:
         lines = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"))))
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise UserError(f"{path} cannot be read: {error}") from error
     if lines[:1] != [[*COLUMNS]] or any(len(line) != len(COLUMNS) for line in lines):
         raise UserError(f"{path}: its columns are not {', '.join(COLUMNS)}")

@@ -169,11 +169,9 @@ def add_reproduction(results: Path, folder: Path, reproduction: Reproduction) ->
         raise UserError(f"the bundle {folder} could not be saved: {error.strerror or error}") from error
 
 
-def copy_bundle(folder: Path, run: Run, target: Path) -> None:
-    """Copy a bundle for somebody else, without its reproductions: those are for the receiver to say."""
-    shutil.copytree(folder, target)
-    bare = run.model_copy(update={"reproductions": []})
-    (target / "run.json").write_text(_text(bare.model_copy(update={"checksum": _seal(bare)})))
+def bundle_files(folder: Path, run: Run) -> dict[str, bytes]:
+    """Return a bundle's own files by name, checked; whatever else lies in its folder is none of them."""
+    return {"run.json": _text(run).encode(), **{name: read_file(folder, run, name) for name in run.files}}
 
 
 def read_run(folder: Path) -> Run:
@@ -303,5 +301,10 @@ def find_bundles(results: Path) -> Iterator[Path]:
     """Yield every bundle folder below ``results/runs`` in path order; half-written ones are not bundles."""
     root = runs_folder(results)
     for path in sorted(root.rglob("run.json")):
-        if not any(part.startswith(".tmp-") for part in path.relative_to(root).parts):
+        if not half_written(path.relative_to(root)):
             yield path.parent
+
+
+def half_written(path: Path) -> bool:
+    """Return whether a path below ``runs`` is of a bundle that is being written, or that nobody finished writing."""
+    return any(part.startswith(".tmp-") for part in path.parts)

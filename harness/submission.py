@@ -10,7 +10,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from harness.errors import UserError
-from harness.groups import differing, installed_task
+from harness.groups import installed_task, other_experiment
 from harness.markdown import DASH, code, escape, interval, number, table
 from harness.model import get_model
 from harness.parcel import LIST, RUNS, TEXT, in_place, replacing, require_place
@@ -19,7 +19,7 @@ from harness.provenance import source_hash
 from harness.ranking import centre_of, paired
 from harness.recipe import Recipe
 from harness.records import Run
-from harness.results import copy_bundle, find_bundles, read_run, runs_folder
+from harness.results import bundle_files, find_bundles, read_run, runs_folder
 from harness.standings import Board, Contest, load_board
 from harness.statistics import Comparison
 
@@ -153,7 +153,10 @@ def write_submission(
     try:
         with replacing(folder, own, sources) as fresh:
             for path, run in bundles:
-                copy_bundle(path, run, fresh / RUNS / path.relative_to(runs_folder(results)))
+                target = fresh / RUNS / path.relative_to(runs_folder(results))
+                target.mkdir(parents=True)
+                for name, data in bundle_files(path, run).items():
+                    (target / name).write_bytes(data)
             for source in sources:
                 if source.name not in in_place(folder, sources):
                     shutil.copy2(source, fresh / source.name)
@@ -182,7 +185,7 @@ def _moved(run: Run, recipe: Recipe) -> str | None:
     identity, model, task = run.identity, get_model(recipe.model), installed_task(run.identity.task)
     if task is not None and identity.regime in task.regimes:
         today = identify(task, identity.regime, recipe.resolve(task), identity.budget, identity.seed)
-        reason = differing(identity, today)
+        reason = other_experiment(identity, today)
         if reason is not None:
             return f"finished, and of another experiment now: {reason}. Run it again, or move its folder away"
     if source_hash(model) not in run.source_hashes:

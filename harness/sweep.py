@@ -117,9 +117,13 @@ def _on_ray(
 ) -> Iterator[Done]:
     """Yield what is finished already, then how each run ended that Ray was given."""
     require_writable(results)
-    for planned in runs:
-        if planned.recipe.training.devices > 1:
-            raise UserError(f"{planned.identity.label} starts its own processes, one a device: not in a worker")
+    several = [planned for planned in runs if planned.recipe.training.devices > 1]
+    for planned in several:
+        refusal = UnavailableError(f"{planned.identity.label} starts its own processes, one a device: not in a worker")
+        if not how["reproduction"]:
+            raise refusal
+        yield Done(planned.identity, failure=refusal)
+    runs = [planned for planned in runs if planned not in several]
     if cluster is not None and how["mlflow"] and not os.environ.get(SERVER):
         raise UserError(
             f"the workers of a cluster cannot write the MLflow store of {str(results)!r}: set {SERVER} to the "

@@ -184,8 +184,9 @@ class Harness(pl.Callback):
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, optimizer: torch.optim.Optimizer
     ) -> None:
         """Measure a segment's last gradient before it is clipped; of every step that would be felt in small models."""
-        if self._batches + 1 == self._length:
+        if self._batches + 1 == self._length and not _scaled(trainer):
             own = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+            own = [grad.coalesce().values() if grad.is_sparse else grad for grad in own]
             self._gradient = math.hypot(self._gradient, float(torch.nn.utils.get_total_norm(own)))
 
     def on_train_batch_end(
@@ -246,6 +247,11 @@ class Harness(pl.Callback):
         """Remember a Ctrl-C, which Lightning turns into ``sys.exit(1)``."""
         if isinstance(exception, KeyboardInterrupt):
             self.interrupt = exception
+
+
+def _scaled(trainer: pl.Trainer) -> bool:
+    """Whether the loss is scaled for float16: gradients overflow now and then, and the step is left out."""
+    return getattr(trainer.precision_plugin, "scaler", None) is not None
 
 
 def set_learning_rate(trainer: pl.Trainer, learning_rate: float) -> None:

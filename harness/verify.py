@@ -12,7 +12,7 @@ import numpy as np
 from harness.claims import doubt
 from harness.errors import ReadheadError, UserError
 from harness.markdown import printable
-from harness.results import runs_folder
+from harness.results import half_written, runs_folder
 from harness.splits import Split
 from harness.task import Task
 
@@ -83,7 +83,7 @@ def _bundles(path: Path) -> Iterator[Path]:
     """Yield the bundles of a results folder, or of any folder below its ``runs``, even one without its ``run.json``."""
     root = runs_folder(path) if runs_folder(path).is_dir() else path
     found = {file.parent for file in root.rglob("run.json")} | {each for each in root.rglob("seed-*") if each.is_dir()}
-    yield from sorted(folder for folder in found if ".tmp-" not in str(folder.relative_to(root)))
+    yield from sorted(folder for folder in found if not half_written(folder.relative_to(root)))
 
 
 def verify_bundle(folder: Path, references: bool = False) -> Finding:

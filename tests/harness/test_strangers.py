@@ -19,7 +19,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_verify import VALIDATION, trained
 
-from harness import submission
 from harness.leaderboard import render
 from harness.recipe import Recipe
 from harness.records import Reproduction, Run, canonical_json
@@ -526,18 +525,6 @@ def test_the_board_runs_no_code_that_a_bundle_names(tmp_path, original, row):
     (group,) = load_board(tmp_path / "results", []).groups.values()
     assert group.self_reported
     assert not touched.exists()
-
-
-def test_what_is_sent_is_without_the_senders_reproductions(tmp_path, monkeypatch):
-    from test_submission import RECIPE
-
-    monkeypatch.setattr("harness.provenance.stale_reason", lambda run: None)
-    folder = bundles.write_trained(tmp_path / "results", "seq2seq/copy", "mine", 0, 0.02, kind="community")
-    before = read_run(folder)
-    again = Reproduction(seed=0, source_hash="", commit=None, exact=True, finished="2000-01-01T00:00:00+00:00")
-    add_reproduction(tmp_path / "results", folder, again)
-    submission.write_submission(tmp_path / "results", RECIPE, "smoke", [], tmp_path / "sent")
-    assert read_run(tmp_path / "sent/runs" / before.identity.folder) == before
 
 
 HOSTILE = "</td><script>alert(1)</script> | [x](http://a) ![i](b) `c` $\\frac{1$ &lt; *d* \x1b[31m\n# e"

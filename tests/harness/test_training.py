@@ -245,6 +245,27 @@ def test_a_gradient_beyond_bounds_is_a_divergence_though_it_is_clipped(tmp_path,
     assert run_one(plan_one("Tiny", settings=("batch_size=32", "clip_norm=1.0")), tmp_path, force=True)[1].scores
 
 
+class Sparse(Tiny):
+    """Its gradient is sparse, which has no norm of its own."""
+
+    def __init__(self, spec):
+        super().__init__(spec)
+        self.table = nn.Embedding(4, spec.output_bits, sparse=True)
+
+    def training_step(self, batch, batch_idx):
+        return (self.table(torch.tensor([1, 1, 2])) ** 2).sum()
+
+    def predict_step(self, inputs, batch_idx=0):
+        return Prediction(self.linear(inputs.inputs) + self.table.weight[0])
+
+    def configure_optimizers(self):
+        return torch.optim.SparseAdam(self.table.parameters(), lr=1e-3)
+
+
+def test_a_sparse_gradient_is_measured_too(tmp_path):
+    assert run_one(plan_one("Sparse"), tmp_path)[1].status == "completed"
+
+
 def test_manual_optimisation_counts_examples_not_optimiser_steps(tmp_path):
     folder, run = run_one(plan_one("Manual"), tmp_path)
     assert run.cost.examples == 1024
