@@ -123,9 +123,14 @@ def test_a_submission_is_replaced(results, tmp_path):
     assert len(list(find_bundles(out))) == 1
 
 
-def test_what_was_never_run_cannot_be_submitted(tmp_path):
-    with pytest.raises(UserError, match="lstm has no runs with budget demo"):
-        api.submit("lstm", budget="demo", results=tmp_path)
+def test_what_was_never_run_cannot_be_submitted(tmp_path, models):
+    with pytest.raises(UserError, match="sound has no runs with budget demo"):
+        api.submit(f"{models}/tape_models.py:Sound", budget="demo", results=tmp_path, out=tmp_path / "send")
+
+
+def test_a_row_of_a_package_is_not_somebodys_to_submit(tmp_path):
+    with pytest.raises(UserError, match="row 'lstm' comes with an installed package"):
+        api.submit("lstm", budget="demo", results=tmp_path, out=tmp_path / "send")
 
 
 def test_suites_by_name():

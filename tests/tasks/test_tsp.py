@@ -351,7 +351,7 @@ def test_an_example_as_text(task):
 def test_prove_on_the_command_line(monkeypatch, capsys):
     """Exit code 0 if all is proven, 2 and the example's name if not; bundles are verified all the same."""
     found = [Proof("geometry/tsp", "test-5", 500, ()), Proof("geometry/tsp", "test-10", 500, ("example 3: too long",))]
-    monkeypatch.setattr("harness.api.verify", lambda path, workers: iter(()))
+    monkeypatch.setattr("harness.api.verify", lambda path, workers, references: iter(()))
     monkeypatch.setattr("harness.api.prove", lambda: iter(found[:1]))
     assert CliRunner().invoke(app, ["verify", "results", "--prove"]).exit_code == 0
     monkeypatch.setattr("harness.api.prove", lambda: iter(found))
