@@ -4,6 +4,7 @@ import json
 import logging
 import math
 import os
+import tempfile
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,11 +35,15 @@ def tracking_uri(results: Path) -> str:
 
 def require_store(results: Path, task: str) -> None:
     """Raise a ``UserError`` before anything is trained if the store cannot be used for the runs of a task."""
+    uri = tracking_uri(results)
     try:
+        if os.environ.get(SERVER) and uri.startswith("sqlite:///"):  # MLflow would try for minutes
+            with tempfile.TemporaryFile(dir=Path(uri.removeprefix("sqlite:///")).parent):
+                pass
         _opened(results, task)
     except Exception as error:  # a bad address fails in MLflow, in SQLAlchemy, in a driver
         raise UserError(
-            f"MLflow store {tracking_uri(results)!r} cannot be used: {first_line(error)}. Set MLFLOW_TRACKING_URI to "
+            f"MLflow store {uri!r} cannot be used: {first_line(error)}. Set MLFLOW_TRACKING_URI to "
             "another, or run with --no-mlflow"
         ) from error
 
