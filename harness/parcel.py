@@ -64,8 +64,8 @@ def _listed(path: Path) -> dict[str, str]:
 def _foreign(folder: Path, own: Mapping[str, str], sources: Sequence[Path]) -> Iterator[Path]:
     """Yield what would be replaced, or sent along, and was not written here or was changed since."""
     names = {TEXT: None, **dict.fromkeys(source.name for source in sources), **dict.fromkeys(own)}
-    ours = [folder / name for name in names if name not in in_place(folder, sources)]
-    found = [path for path in ours if os.path.lexists(path)]
+    kept = in_place(folder, sources)
+    found = [folder / name for name in names if name not in kept and os.path.lexists(folder / name)]
     runs = folder / RUNS
     if runs.is_dir() and not runs.is_symlink():
         found += [path for path in sorted(runs.rglob("*")) if path.is_symlink() or not path.is_dir()]
@@ -100,7 +100,8 @@ def replacing(folder: Path, own: Collection[str], sources: Sequence[Path]) -> It
             new = sorted(path.relative_to(fresh).as_posix() for path in fresh.rglob("*") if path.is_file())
             hashes = [hashlib.sha256((fresh / name).read_bytes()).hexdigest() for name in new]
             (fresh / LIST).write_text("".join(f"{h}  {name}\n" for h, name in zip(hashes, new, strict=True)))
-            leaving = [name for name in (*own, LIST) if name not in in_place(folder, sources)]
+            kept = in_place(folder, sources)
+            leaving = [name for name in (*own, LIST) if name not in kept]
             moves = [(folder / name, old / name) for name in leaving if os.path.lexists(folder / name)]
             try:
                 _move([*moves, *((fresh / name, folder / name) for name in (*new, LIST))])

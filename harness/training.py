@@ -32,7 +32,7 @@ from harness.schedule import Schedule
 from harness.task import Task
 
 LARGEST_GRADIENT = 1e12
-"""Norm of a gradient, before clipping, beyond which a run has diverged; healthy runs here have reached 1e6."""
+"""Norm of a gradient, before clipping, beyond which a run has diverged: far above the spikes that clipping is for."""
 
 
 class SegmentLoader:

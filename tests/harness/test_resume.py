@@ -80,16 +80,15 @@ def curve(folder: Path) -> list[list[float]]:
     return read_curve(bundle, read_run(bundle)).drop(columns="seconds").to_numpy().tolist()
 
 
+def started(folder: Path, arguments: list[str] = RUN) -> subprocess.Popen[str]:
+    """Start the run as a process of its own, whose output can be read."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command(arguments), cwd=folder, env=environment(folder), text=True, **pipes)
+
+
 def kill_when(folder: Path, moment: Callable[[str], bool], delay: float = 0.0, arguments: list[str] = RUN) -> None:
     """Start the run and kill it with SIGKILL ``delay`` seconds after a line of its output satisfies ``moment``."""
-    process = subprocess.Popen(
-        command(arguments),
-        cwd=folder,
-        env=environment(folder),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = started(folder, arguments)
     assert process.stdout is not None
     for line in process.stdout:
         if moment(line):
@@ -154,14 +153,7 @@ def test_kill_9_at_five_random_moments_of_one_run(tmp_path, uninterrupted):
 
 def test_ctrl_c_exits_with_130_and_goes_on(tmp_path, uninterrupted):
     (tmp_path / "slow.py").write_text(MODEL)
-    process = subprocess.Popen(
-        command(RUN),
-        cwd=tmp_path,
-        env=environment(tmp_path),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = started(tmp_path)
     assert process.stdout is not None
     for line in process.stdout:
         if " 25%  " in line:
