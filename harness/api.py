@@ -295,9 +295,10 @@ def reproduce(
     """Train the first ``seeds`` of the stored rows that two globs name again, and yield what came of each row.
 
     *reproduced*: the predictions are equal, or the headline on the first test lies where a new seed is to be expected
-    by the stored ones; that is recorded in the row's bundles, and a stranger's give way to those made here. *drift*:
-    outside, but not by more than chance may do now and then. *failed*: neither. *not run*: today's code or data are
-    others, or it cannot be run here and now. Raises ``UserError`` if no row is named.
+    by the stored ones, and nowhere else has it failed; that is recorded in the row's bundles, and a stranger's give way
+    to those made here. *drift*: outside, but not by more than chance may do now and then. *failed*: neither, there or
+    on another test. *not run*: today's code or data are others, or it cannot be run here and now. ``cells`` of an
+    outcome have a verdict each. Raises ``UserError`` if no row is named.
     """
     yield from reproduction.reproduce(rows_to_reproduce(results, row, task, regime, budget), results, seeds, workers)
 

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from harness.check import Check
 from harness.checkpoints import interrupted
+from harness.expectation import Against, against_published
 from harness.forecast import Forecast
 from harness.groups import Group
 from harness.plan import Plan
@@ -20,7 +21,7 @@ from harness.published import read_published
 from harness.recipe import get_recipe, recipe_paths
 from harness.records import Run, Score
 from harness.registry import get_task, load_model_class, model_names, task_names
-from harness.reproduction import Against, Outcome, against_published, expected_seconds
+from harness.reproduction import Outcome, expected_seconds
 from harness.results import find_bundles, read_run
 from harness.splits import AnySplit, Split, Variant
 from harness.sweep import Done
@@ -298,12 +299,16 @@ def _verdict_lines(group: Group, outcome: Outcome | None, found: Iterable[Agains
     """Yield a row's lines, a verdict each: of ``ours``, which are the stored runs, and what is held against them."""
     name, regime, _, row = group.key
     named = {"row": row, "task": f"{name}:{regime}"}
-    if outcome is not None:
-        task = group.task if group.task is not None and regime in group.task.regimes else None
-        what = "" if task is None else f"{task.headline.title} on {task.regime(regime).tests[0]}"
-        ours = "" if math.isnan(outcome.low) else f"{outcome.low:.4g} to {outcome.high:.4g}"
-        again = ", ".join(f"{value:.4g}" for value in outcome.values)
-        yield named | {"what": what, "ours": ours, "beside": f"again {again or '-'}", "verdict": outcome.verdict}
+    if outcome is not None and not outcome.cells:
+        yield named | {"what": "", "ours": "", "beside": "again -", "verdict": outcome.verdict}
+    for cell in outcome.cells if outcome is not None else ():
+        again = ", ".join(f"{value:.4g}" for value in cell.values)
+        yield named | {
+            "what": f"{cell.metric.title} on {cell.split}",
+            "ours": f"{cell.low:.4g} to {cell.high:.4g}",
+            "beside": f"again {again}",
+            "verdict": cell.verdict,
+        }
     for against in found:
         yield named | {
             "what": f"{against.metric.title} on {against.split}",

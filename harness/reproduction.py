@@ -1,70 +1,38 @@
-"""Train stored rows again and say, row by row, whether their numbers come out; set the published ones beside them."""
+"""Train stored rows again and say, row by row and cell by cell, whether their numbers come out."""
 
 import fnmatch
 import math
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
-import numpy as np
 import pandas as pd
 
-from harness.cells import COMPETING, records
+from harness.cells import COMPETING
 from harness.errors import ReadheadError, UnavailableError, UserError, unknown
 from harness.execution import PlannedRun
-from harness.groups import Group, Member, read_groups, seed_statistics
-from harness.metrics import Metric
+from harness.expectation import Again, Verdict, held_against, places
+from harness.groups import Group, read_groups
 from harness.model import get_model
-from harness.published import KEY
-from harness.ranking import centre_of
+from harness.published import read_published
 from harness.recipe import Recipe, Training
 from harness.records import RE_RUN, Identity, Reproduction
 from harness.reruns import record_rerun
 from harness.results import add_reproduction, bundle_files, place_bundle, require_writable
-from harness.statistics import DECIMALS, prediction_interval, resample
 from harness.sweep import Done, run_all
-from harness.task import Task, combined_fingerprint
-
-Verdict = Literal["reproduced", "drift", "failed", "not run"]
-
-WITHIN, AT_MOST = 0.95, 0.99
-"""Inside the first prediction interval is *reproduced*, inside the second *drift*, where chance puts 1 in 25."""
-
-
-@dataclass(frozen=True)
-class Against:
-    """A published number of kind ``exact``, and what this benchmark's runs have where it stands."""
-
-    split: str
-    metric: Metric
-    value: float
-    source: str
-    ours: float
-    low: float
-    high: float
-
-    @property
-    def verdict(self) -> str:
-        """``reached``: as good or better; ``near``: where a new seed might be; else by how much it is not."""
-        if math.isnan(self.ours):
-            return "no value here"
-        if not self.metric.better(self.value, self.ours):
-            return "reached"
-        if self.low <= self.value <= self.high:
-            return "near"
-        return f"short by {abs(self.value - self.ours):.3g}"
+from harness.task import combined_fingerprint
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a row's new runs: headline on the first test, ``low`` and ``high`` for their mean, verdict, why."""
+    """What came of a row's new runs: cell by cell, the headline on the first test first; verdict, and why.
+
+    No cells: nothing was run. The headline's alone: all predictions are identical, or some run broke off.
+    """
 
     group: Group
-    values: Sequence[float]
-    low: float
-    high: float
+    cells: Sequence[Again]
     verdict: Verdict
     reason: str = ""
 
@@ -109,12 +77,13 @@ def reproduce(groups: Sequence[Group], results: Path, seeds: int = 1, workers: i
         try:
             runs = [plan_again(group, member.run.identity) for member in group.members[:seeds]]
         except ReadheadError as error:
-            yield Outcome(group, (), math.nan, math.nan, "not run", str(error))
+            yield Outcome(group, (), "not run", str(error))
             continue
         if runs:
             planned += runs
             wanted[group.key] = (group, len(runs))
     ended: dict[tuple[str, ...], list[Done]] = {key: [] for key in wanted}
+    published = read_published()
     with tempfile.TemporaryDirectory() as scratch:
         for done in run_all(planned, Path(scratch), workers=workers, reproduction=True, mlflow=False):
             identity = done.identity
@@ -122,7 +91,7 @@ def reproduce(groups: Sequence[Group], results: Path, seeds: int = 1, workers: i
             ended[key].append(done)
             group, count = wanted[key]
             if len(ended[key]) == count:
-                yield _judged(group, ended[key], results)
+                yield _judged(group, ended[key], results, published)
 
 
 def plan_again(group: Group, identity: Identity) -> PlannedRun:
@@ -150,35 +119,36 @@ def plan_again(group: Group, identity: Identity) -> PlannedRun:
     return PlannedRun(task.name, task, identity.regime, recipe, identity)
 
 
-def _judged(group: Group, ended: Sequence[Done], results: Path) -> Outcome:
+def _judged(group: Group, ended: Sequence[Done], results: Path, published: pd.DataFrame) -> Outcome:
     """Return the outcome of one row's new runs, and record those of a row that is reproduced."""
-    task, regime = group.installed, group.key[1]
+    task = group.installed
     assert task is not None
-    test, metric = task.regime(regime).tests[0], task.headline
+    headline, *others = places(group, task, published)
     stored = {member.run.identity.seed: member.run for member in group.members}
+    runs = [done.run for done in ended]
     exact = {
         done.identity.seed: done.run is not None
         and done.run.status == stored[done.identity.seed].status
         and done.run.files["predictions.npz"] == stored[done.identity.seed].files["predictions.npz"]
         for done in ended
     }
-    values = [math.nan if d.run is None else d.run.whole(test, metric.name) for d in ended]
-    narrow, wide = (new_seed_interval(group, task, test, metric, len(values), share) for share in (WITHIN, AT_MOST))
     reasons = [str(d.failure) if d.run is None else d.run.reason for d in ended if d.run is None or d.run.reason]
+    cells = held_against(group, task, [headline], runs)
     verdict: Verdict
     if all(exact.values()):
         verdict, reasons = "reproduced", [*reasons, "predictions are identical"]
-    elif np.isnan(values).any():
-        unavailable = all(isinstance(d.failure, UnavailableError) for d in ended if d.run is None)
-        broken = any(d.run is not None and math.isnan(v) for d, v in zip(ended, values, strict=True))
+        cells = [replace(cells[0], verdict=verdict)]
+    elif any(map(math.isnan, cells[0].values)):
+        unavailable = all(isinstance(done.failure, UnavailableError) for done in ended if done.run is None)
+        broken = any(run is not None and math.isnan(v) for run, v in zip(runs, cells[0].values, strict=True))
         verdict = "not run" if unavailable and not broken else "failed"
+        cells = [replace(cells[0], verdict=verdict)]
     else:
-        centre = float(np.mean(values))
-        before = [member.run.whole(test, metric.name) for member in group.members]
-        solved = all(metric.is_solved(value) for value in [*before, *values])  # how well does not matter then
-        inside = solved or narrow[0] <= centre <= narrow[1]
-        verdict = "reproduced" if inside else "drift" if wide[0] <= centre <= wide[1] else "failed"
-    for run, claimed in ((d.run, stored[d.identity.seed]) for d in ended):
+        cells = held_against(group, task, [headline, *others], runs)
+        failed = sum(cell.verdict == "failed" for cell in cells)
+        verdict = "failed" if failed else cells[0].verdict
+        reasons += [f"{failed} of {len(cells)} cells failed"] if failed else []
+    for run, claimed in ((done.run, stored[done.identity.seed]) for done in ended):
         if run is not None and run.cost and claimed.cost and run.cost.parameters != claimed.cost.parameters:
             verdict = "failed"
             reasons.append(f"{run.cost.parameters:,} parameters, the bundle says {claimed.cost.parameters:,}")
@@ -191,7 +161,7 @@ def _judged(group: Group, ended: Sequence[Done], results: Path) -> Outcome:
         again = {m.run.identity.seed for m in group.members if m.origin == RE_RUN} | set(exact)
         if group.self_reported and len(again) < len(group.members):
             reasons.append(f"{len(again)} of {len(group.members)} seeds re-run here, and a rank once all are")
-    return Outcome(group, values, *narrow, verdict, "; ".join(filter(None, reasons)))
+    return Outcome(group, cells, verdict, "; ".join(filter(None, reasons)))
 
 
 def _take_over(done: Done, results: Path) -> None:
@@ -214,51 +184,3 @@ def _confirm(done: Done, exact: bool, group: Group, results: Path) -> None:
     )
     for member in group.members:
         add_reproduction(results, member.folder, record)
-
-
-def new_seed_interval(
-    group: Group, task: Task, split: str, metric: Metric, new: int = 1, confidence: float = WITHIN
-) -> tuple[float, float]:
-    """Return where the mean of ``new`` more seeds of a row is to be expected, by its stored seeds.
-
-    It is never narrower than what the choice of the test examples alone leaves open, so that equal seeds, or a single
-    one, do not make it a point. NaN where no stored seed has a value.
-    """
-    found = [
-        (value, member) for member in group.members if not math.isnan(value := member.run.whole(split, metric.name))
-    ]
-    if not found:
-        return math.nan, math.nan
-    sampling = _sampling_deviation(task, found[0][1], split, metric)
-    return prediction_interval(np.array([value for value, _ in found]), new, sampling, confidence, metric.bounds)
-
-
-def _sampling_deviation(task: Task, member: Member, split: str, metric: Metric) -> float:
-    """Return the standard deviation of one run's score over resamples of the split's examples.
-
-    It is at least what a single example can move, for no resample of answers that are all right has a wrong one.
-    """
-    statistics = seed_statistics(member, task, split, metric)
-    span = metric.bounds[1] - metric.bounds[0]
-    least = span / len(statistics) if math.isfinite(span) else 0.0
-    return max(float(resample([statistics], metric).resamples.std()), least)
-
-
-def against_published(group: Group, published: pd.DataFrame) -> list[Against]:
-    """Return the published numbers of kind ``exact`` of a row, each beside what the stored runs have."""
-    task, (name, regime, _, row) = group.task, group.key
-    if task is None:
-        return []
-    lines = published[(published["task"] == name) & (published["regime"] == regime) & (published["row"] == row)]
-    found = []
-    for line in records(lines[lines["kind"] == "exact"].drop_duplicates(list(KEY))):
-        metric = task.metric(line.metric)
-        if metric.direction is None:
-            continue
-        values = np.array([member.run.whole(line.split, metric.name) for member in group.members])
-        values = values[~np.isnan(values)]
-        centre = np.mean if centre_of(task) == "mean" else np.median
-        ours = round(float(centre(values)), DECIMALS) if len(values) else math.nan
-        low, high = new_seed_interval(group, task, line.split, metric)
-        found.append(Against(line.split, metric, line.value, line.paper, ours, low, high))
-    return found

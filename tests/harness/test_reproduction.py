@@ -2,22 +2,24 @@
 
 import math
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from bundles import predicted, write_diverged, write_references, write_trained
+from bundles import curve, predicted, run_of, scores, write_diverged, write_references, write_trained
 from scipy.stats import norm, t
 
 from harness import api, reproduction
 from harness.errors import RunFailedError, UserError
+from harness.expectation import AT_MOST, WITHIN, Against, Expectation, against_published, expectation, places
 from harness.groups import read_groups
 from harness.published import COLUMNS
 from harness.recipe import get_recipe
 from harness.records import Run
 from harness.registry import get_task
-from harness.reproduction import Against, against_published, new_seed_interval, rows_to_reproduce
+from harness.reproduction import rows_to_reproduce
 from harness.reruns import read_reruns
 from harness.results import find_bundles, read_arrays, read_curve, read_run, write_bundle
 from harness.statistics import prediction_interval
@@ -89,7 +91,8 @@ def test_a_new_value_among_the_seeds_is_reproduced_though_not_exact(results, mon
     again(monkeypatch, 0.0251, 0.0249)
     outcome = outcome_of(results, seeds=2)
     assert outcome.verdict == "reproduced"
-    assert outcome.low < min(outcome.values) <= max(outcome.values) < outcome.high
+    headline = outcome.cells[0]
+    assert headline.low < min(headline.values) <= max(headline.values) < headline.high
     records = read_run(next(iter((results / "runs" / COPY / "default" / "mine").rglob("seed-1")))).reproductions
     assert [(record.seed, record.exact) for record in records] == [(0, False), (1, False)]
 
@@ -122,7 +125,7 @@ def test_a_damaged_list_of_reruns_is_named(tmp_path):
 def test_drift_and_failure_are_told_apart_and_not_recorded(results, monkeypatch):
     (group,) = rows_to_reproduce(results, "mine", COPY, None, "smoke")
     task = get_task(COPY)
-    narrow, wide = (new_seed_interval(group, task, "test", task.headline, 1, c) for c in (0.95, 0.99))
+    narrow, wide = (expectation(group, task, "test", task.headline).interval(1, share) for share in (WITHIN, AT_MOST))
 
     def value(damage: float) -> float:
         score = predicted(COPY, damage, 0)[1][0]
@@ -134,6 +137,69 @@ def test_drift_and_failure_are_told_apart_and_not_recorded(results, monkeypatch)
         again(monkeypatch, damage)
         assert outcome_of(results).verdict == verdict
     assert not any(read_run(folder).reproductions for folder in find_bundles(results))
+
+
+def again_but_for(monkeypatch, damage: float, **elsewhere: float) -> None:
+    """Let a new run give the answers of a model with this damage, and with others on some splits, ``_`` for ``-``."""
+    monkeypatch.setattr(reproduction, "plan_again", lambda group, identity: identity)
+
+    def run_again(identities, scratch, **_):
+        for identity in identities:
+            stored = dict(predicted(COPY, damage, identity.seed)[0])
+            for split, other in elsewhere.items():
+                name = split.replace("_", "-")
+                stored[name] = predicted(COPY, other, identity.seed)[0][name]
+            task = get_task(COPY)
+            run = run_of(task, "mine", identity.seed, "smoke", scores(task, stored))
+            folder = write_bundle(scratch, run, stored, curve(1_000, 0.1))
+            yield Done(identity, folder, read_run(folder))
+
+    monkeypatch.setattr(reproduction, "run_all", run_again)
+
+
+def test_each_test_has_a_verdict_and_one_that_failed_fails_the_row(tmp_path, monkeypatch):
+    for seed in range(3):
+        write_trained(tmp_path, COPY, "mine", seed, 0.02)
+    again_but_for(monkeypatch, 0.0199, test_21=0.8)
+    outcome = outcome_of(tmp_path)
+    assert [cell.split for cell in outcome.cells] == list(get_task(COPY).regime("default").tests)
+    verdicts = {cell.split: cell.verdict for cell in outcome.cells}
+    assert (verdicts["test"], verdicts["test-21"], verdicts["test-25"]) == ("reproduced", "failed", "reproduced")
+    assert (outcome.verdict, outcome.reason) == ("failed", f"1 of {len(verdicts)} cells failed")
+    assert not any(read_run(folder).reproductions for folder in find_bundles(tmp_path))
+
+
+def test_a_single_seed_does_not_say_how_far_seeds_differ_beyond_the_first_test(tmp_path, monkeypatch):
+    write_trained(tmp_path, COPY, "mine", 0, 0.02)
+    again_but_for(monkeypatch, 0.0199, test_21=0.8)
+    outcome = outcome_of(tmp_path)
+    assert {cell.split: cell.verdict for cell in outcome.cells}["test-21"] == "drift"
+    assert outcome.verdict == "reproduced"
+    again_but_for(monkeypatch, 0.8)
+    assert outcome_of(tmp_path).verdict == "failed"
+
+
+def test_of_a_hundred_cells_hardly_one_fails_by_chance():
+    """A hundred independent cells of a row, four stored seeds each, and the new one of the same law: 300 such rows."""
+    rng = np.random.RandomState(np.random.PCG64(2))
+    metric = replace(get_task(COPY).headline, bounds=(-math.inf, math.inf))
+    drawn = rng.standard_normal((300, 100, 5))
+    verdicts = [
+        [Expectation(metric, np.array(old), 0.0).verdict([new], others=100) for *old, new in map(list, row)]
+        for row in drawn
+    ]
+    assert np.mean(["failed" in row for row in verdicts]) < 0.03
+    assert np.mean([[v != "reproduced" for v in row] for row in verdicts]) == pytest.approx(0.05, abs=0.01)
+
+
+def test_a_cell_with_a_published_number_is_judged_too(tmp_path):
+    write_trained(tmp_path, COPY, "mine", 0, 0.05)
+    (group,) = read_groups(tmp_path)
+    tests = list(get_task(COPY).regime("default").tests)
+    found = places(group, get_task(COPY), published(metric="token_accuracy", split="test-21"))
+    assert [(split, metric.name) for split, metric in found[:-1]] == [(split, "exact_match") for split in tests]
+    assert (found[-1][0], found[-1][1].name) == ("test-21", "token_accuracy")
+    assert len(places(group, get_task(COPY), published())) == len(tests)
 
 
 def test_another_number_of_parameters_is_a_failure_though_the_predictions_are_equal(results, monkeypatch):
@@ -161,7 +227,7 @@ def test_equal_seeds_do_not_make_the_expectation_a_point(tmp_path):
         write_trained(tmp_path, COPY, "mine", seed, 0.0)  # every answer is right
     (group,) = rows_to_reproduce(tmp_path, "*", "*", None, "smoke")
     task = get_task(COPY)
-    low, high = new_seed_interval(group, task, "test", task.headline)
+    low, high = expectation(group, task, "test", task.headline).interval()
     assert high == 1
     assert 1 - low == pytest.approx(norm.ppf(0.975) / len(task.load("test")))
 
@@ -275,7 +341,7 @@ def test_a_real_run_is_reproduced_by_its_stored_recipe(tmp_path, monkeypatch):
     (outcome,) = api.reproduce("lstm*", COPY, budget="smoke", results=tmp_path)
     assert (outcome.verdict, outcome.reason) == ("reproduced", "predictions are identical")
     assert outcome.group.first.identity.seed == 3
-    assert outcome.values == [done.run.score("test", "exact_match")]
+    assert outcome.cells[0].values == [done.run.score("test", "exact_match")]
     assert [member.origin for group in read_groups(tmp_path) for member in group.members] == ["re-run"]
     assert all(finding.status == "verified" for finding in verify(tmp_path))
 

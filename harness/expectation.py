@@ -1,0 +1,152 @@
+"""What a row's stored seeds lead to expect of a new one, and how new runs and published numbers stand to it."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from harness.cells import records
+from harness.groups import Group, seed_statistics
+from harness.metrics import Metric
+from harness.published import KEY
+from harness.ranking import centre_of
+from harness.records import Run
+from harness.statistics import DECIMALS, prediction_interval, resample
+from harness.task import Task
+
+Verdict = Literal["reproduced", "drift", "failed", "not run"]
+Place = tuple[str, Metric]
+"""Where a number of a row stands: a split and a metric."""
+
+WITHIN, AT_MOST = 0.95, 0.99
+"""Inside the first prediction interval is *reproduced*, inside the second *drift*, where chance puts 1 in 25."""
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What is known of a cell: the stored seeds' ``values (n,)``, and the deviation that the choice of examples gives.
+
+    That ``sampling`` deviation keeps equal seeds, or a single one, from making the expected interval a point.
+    """
+
+    metric: Metric
+    values: np.ndarray
+    sampling: float
+
+    def interval(self, new: int = 1, confidence: float = WITHIN) -> tuple[float, float]:
+        """Return where the mean of ``new`` more seeds is to be expected; NaN where no stored seed has a value."""
+        if not len(self.values):
+            return math.nan, math.nan
+        return prediction_interval(self.values, new, self.sampling, confidence, self.metric.bounds)
+
+    def verdict(self, values: Sequence[float], others: int) -> Verdict:
+        """Return how new seeds' ``values`` stand to it; ``others``: how many cells share the 1 in 100, 0 for the first.
+
+        Of a hundred cells one would always have failed, if each had that to itself. And a single stored seed does not
+        say how far seeds differ where a row was not trained to be good: there it makes nothing worse than *drift*.
+        """
+        if all(self.metric.is_solved(value) for value in [*self.values, *values]):  # how well does not matter then
+            return "reproduced"
+        centre = float(np.mean(values))
+        low, high = self.interval(len(values))
+        if low <= centre <= high:
+            return "reproduced"
+        low, high = self.interval(len(values), 1 - (1 - AT_MOST) / max(others, 1))
+        return "drift" if low <= centre <= high or (others and len(self.values) == 1) else "failed"
+
+
+def expectation(group: Group, task: Task, split: str, metric: Metric) -> Expectation:
+    """Return what the stored seeds of a row say of a cell."""
+    found = [(member.run.whole(split, metric.name), member) for member in group.members]
+    known = [(value, member) for value, member in found if not math.isnan(value)]
+    sampling = math.nan
+    if known:
+        statistics = seed_statistics(known[0][1], task, split, metric)
+        # No resample of answers that are all right has a wrong one; a single example could be.
+        span = metric.bounds[1] - metric.bounds[0]
+        least = span / len(statistics) if math.isfinite(span) else 0.0
+        sampling = max(float(resample([statistics], metric).resamples.std()), least)
+    return Expectation(metric, np.array([value for value, _ in known]), sampling)
+
+
+@dataclass(frozen=True)
+class Again:
+    """A cell and the ``values`` that new runs have there, where their mean was expected, and the verdict."""
+
+    split: str
+    metric: Metric
+    values: Sequence[float]
+    low: float
+    high: float
+    verdict: Verdict
+
+
+def held_against(group: Group, task: Task, places: Sequence[Place], runs: Sequence[Run | None]) -> list[Again]:
+    """Return how new runs of a row stand to its stored ones in every place, of which the first is the row's headline.
+
+    A run that broke off is None, and has no value. A place, not the first, where no stored seed has one is left out.
+    """
+    found = []
+    for index, (split, metric) in enumerate(places):
+        expected = expectation(group, task, split, metric)
+        if index and not len(expected.values):
+            continue
+        values = [math.nan if run is None else run.whole(split, metric.name) for run in runs]
+        verdict = expected.verdict(values, others=len(places) - 1 if index else 0)
+        found.append(Again(split, metric, values, *expected.interval(len(values)), verdict))
+    return found
+
+
+def places(group: Group, task: Task, published: pd.DataFrame) -> list[Place]:
+    """Return where a row's new runs are judged: the headline on every test, and where an exact number was published."""
+    found = {(split, task.headline.name): task.headline for split in task.regime(group.key[1]).tests}
+    found |= {(line.split, line.metric): task.metric(line.metric) for line in _exact(group, task, published)}
+    return [(split, metric) for (split, _), metric in found.items()]
+
+
+@dataclass(frozen=True)
+class Against:
+    """A published number of kind ``exact``, and what this benchmark's runs have where it stands."""
+
+    split: str
+    metric: Metric
+    value: float
+    source: str
+    ours: float
+    low: float
+    high: float
+
+    @property
+    def verdict(self) -> str:
+        """``reached``: as good or better; ``near``: where a new seed might be; else by how much it is not."""
+        if math.isnan(self.ours):
+            return "no value here"
+        if not self.metric.better(self.value, self.ours):
+            return "reached"
+        if self.low <= self.value <= self.high:
+            return "near"
+        return f"short by {abs(self.value - self.ours):.3g}"
+
+
+def against_published(group: Group, published: pd.DataFrame) -> list[Against]:
+    """Return the published numbers of kind ``exact`` of a row, each beside what the stored runs have."""
+    if group.task is None:
+        return []
+    centre = np.mean if centre_of(group.task) == "mean" else np.median
+    found = []
+    for line in _exact(group, group.task, published):
+        expected = expectation(group, group.task, line.split, group.task.metric(line.metric))
+        ours = round(float(centre(expected.values)), DECIMALS) if len(expected.values) else math.nan
+        found.append(Against(line.split, expected.metric, line.value, line.paper, ours, *expected.interval()))
+    return found
+
+
+def _exact(group: Group, task: Task, published: pd.DataFrame) -> list[Any]:
+    """Return a row's published numbers of kind ``exact`` that can be better or worse, one for each place."""
+    name, regime, _, row = group.key
+    ours = (published["task"] == name) & (published["regime"] == regime) & (published["row"] == row)
+    lines = records(published[ours & (published["kind"] == "exact")].drop_duplicates(list(KEY)))
+    return [line for line in lines if task.metric(line.metric).direction is not None]
