@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,12 @@ except Exception as error:
     sys.exit((str(error).strip() or type(error).__name__).splitlines()[0])
 ray.shutdown()
 """
+
+
+def require_ray() -> None:
+    """Raise a ``UserError`` where Ray, an extra of this package, is not installed."""
+    if find_spec("ray") is None:
+        raise UserError("runs side by side need Ray, which is not installed: pip install 'readhead[ray]'")
 
 
 @contextmanager

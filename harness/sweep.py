@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.cluster import joined
+from harness.cluster import joined, require_ray
 from harness.errors import ReadheadError, RunFailedError, UnavailableError, UserError, first_line
 from harness.execution import PlannedRun, execute, existing
 from harness.groups import require_seeds_alike
@@ -58,6 +58,9 @@ def run_all(
     how = {"force": force, "reproduction": reproduction, "mlflow": mlflow}
     if workers < 1:
         raise UserError(f"workers {workers} is not valid: it must be at least 1")
+    side_by_side = cluster is not None or (workers > 1 and len(runs) > 1)
+    if side_by_side:
+        require_ray()
     require_seeds_alike(results, [planned.identity for planned in runs])
     if cluster is not None and workers > 1:
         raise UserError(f"workers {workers} and a Ray cluster exclude each other: the cluster knows its size")
@@ -66,7 +69,6 @@ def run_all(
         if todo is not None:
             require_writable(results)
             require_store(results, todo.identity.task)
-    side_by_side = cluster is not None or (workers > 1 and len(runs) > 1)
     ended: Iterator[Done] = (
         _on_ray(runs, results, workers, cluster, how)
         if side_by_side

@@ -97,6 +97,16 @@ def test_what_every_run_refuses_is_a_user_error(tmp_path):
             )
 
 
+@pytest.mark.parametrize("arguments", [{"workers": 2}, {"cluster": "auto"}])
+def test_without_ray_runs_go_one_after_the_other_or_not_at_all(tmp_path, monkeypatch, arguments):
+    monkeypatch.setattr(cluster_module, "find_spec", lambda name: None)
+    with pytest.raises(UserError, match=r"need Ray, which is not installed: pip install 'readhead\[ray\]'"):
+        list(api.run(f"{MODEL}:Tiny", "ntm/copy", seeds=[0, 1], results=tmp_path, **ARGUMENTS, **arguments))
+    assert not list(tmp_path.iterdir())
+    one = {"workers": 2} if "workers" in arguments else {}
+    assert len(list(api.run(f"{MODEL}:Tiny", "ntm/copy", seeds=[0], results=tmp_path, **ARGUMENTS, **one))) == 1
+
+
 @pytest.fixture(scope="module")
 def cluster():
     """A real Ray cluster of one node with two processors, apart from this process."""
