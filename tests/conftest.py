@@ -20,6 +20,11 @@ settings.register_profile(
 settings.load_profile("readhead")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what is marked as long: a worker that gets it last keeps the others waiting."""
+    items.sort(key=lambda item: -max((mark.kwargs.get("seconds", 0) for mark in item.iter_markers("slow")), default=0))
+
+
 @pytest.fixture(autouse=True)
 def alone(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep tests off the user's cache and tracking store, and on one thread."""

@@ -1,11 +1,17 @@
 """Each command that README and docs show works as written, in a folder of its own, with the smoke budget."""
 
+import os
 import re
 import shlex
 import shutil
+import signal
+import socket
 import subprocess
 import sys
+import tempfile
+import time
 import tomllib
+from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
@@ -13,13 +19,15 @@ from typing import Any
 import pytest
 import typer
 import yaml
+from typer.testing import CliRunner
 
 import harness
 from harness.cli import app, expand
 from harness.mirror import tracking_uri
 from harness.model import get_model
-from harness.recipe import match_recipes, read_recipe
+from harness.recipe import match_recipes, read_recipe, recipe_paths
 from harness.registry import TASKS, match_tasks
+from harness.results import find_bundles, read_run
 from harness.studies import read_studies
 
 ROOT = Path(__file__).parent.parent
@@ -98,14 +106,65 @@ def options_of(command: Any, words: list[str]) -> dict[str, Any]:
             return dict(inner.params)
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.stem)
-def test_what_needs_a_cluster_is_at_least_understood(document):
-    for block in re.findall(r"```console cluster\n(.*?)```", document.read_text(), re.S):
-        for line in block.splitlines():
-            options = options_of(typer.main.get_command(app), shlex.split(line.removeprefix("$ readhead ")))
-            assert options["ray"]
-            assert match_tasks(options["task"])
-            assert ".py:" in options["row"] or match_recipes(options["row"])
+def cluster_lines() -> list[list[str]]:
+    """Return the words after ``readhead`` of the commands that need a cluster."""
+    text = "\n".join(document.read_text() for document in DOCUMENTS)
+    found = re.findall(r"```console cluster\n(.*?)```", text, re.S)
+    return [shlex.split(line.removeprefix("$ readhead ")) for line in "".join(found).splitlines()]
+
+
+def test_what_needs_a_cluster_is_understood_as_written():
+    for words in cluster_lines():
+        options = options_of(typer.main.get_command(app), words)
+        assert options["ray"]
+        assert match_tasks(options["task"])
+        assert ".py:" in options["row"] or match_recipes(options["row"])
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A cluster started as documented, with ports of its own; the address of its client server is what this gives."""
+    monkeypatch.setenv("HOME", str(tmp_path))  # there may be a token in the real one
+    temporary = tempfile.TemporaryDirectory(prefix="rh-", dir="/tmp")  # sockets' paths may not be long
+    monkeypatch.setenv("RAY_TMPDIR", temporary.name)
+    with socket.socket() as one, socket.socket() as other:
+        for each in (one, other):
+            each.bind(("127.0.0.1", 0))
+        port, client = (each.getsockname()[1] for each in (one, other))
+    assert "`ray start --head`" in (ROOT / "docs" / "cluster.md").read_text()
+    command = ["ray", "start", "--head", "--block", f"--port={port}", f"--ray-client-server-port={client}"]
+    log = tmp_path / "ray.log"
+    with log.open("w") as out:
+        running = subprocess.Popen(
+            [str(Path(sys.executable).parent / command[0]), *command[1:], "--include-dashboard=false", "--num-cpus=2"],
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    for _ in range(300):
+        if "Ray runtime started" in log.read_text() or running.poll() is not None:
+            break
+        time.sleep(0.2)
+    assert "Ray runtime started" in log.read_text(), log.read_text()
+    yield f"127.0.0.1:{client}"
+    os.killpg(running.pid, signal.SIGKILL)
+    temporary.cleanup()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_what_needs_a_cluster_works_on_one(tmp_path, monkeypatch, cluster):
+    """One task, one seed and the budget `smoke`; else, but for the address of the head, all is as written."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert CliRunner().invoke(app, ["new", "MyModel", "--family", "transduction"]).exit_code == 0
+    for words in cluster_lines():
+        shorter = [word.replace("head:10001", cluster).replace("seq2seq/*", "seq2seq/copy") for word in words]
+        command = [sys.executable, "-m", "harness.cli", *shorter, "--budget", "smoke", "--seeds", "0"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == 0, f"{shorter}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+    rows = {read_run(folder).identity.row for folder in find_bundles(Path("results"))}
+    assert rows == {"my-model", *(name for name in recipe_paths() if name.startswith("luong-"))}
 
 
 def test_commands_of_ray_and_mlflow_exist_as_shown():
@@ -199,7 +258,13 @@ def test_the_demo_says_where_to_look(tmp_path):
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
-    "first", [d for d in DOCUMENTS if steps(d) and d.stem not in GO_ON], ids=lambda document: document.stem
+    "first",
+    [
+        pytest.param(document, marks=pytest.mark.slow(seconds=240) if document.stem == "README" else ())
+        for document in DOCUMENTS
+        if steps(document) and document.stem not in GO_ON
+    ],
+    ids=lambda document: document.stem,
 )
 def test_every_documented_command_works_in_order(tmp_path, first):
     """Budgets are cut to `smoke`, so that it takes minutes; everything else is as written."""

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -15,9 +17,11 @@ from typing import Any
 
 import pytest
 
+from harness import api
 from harness.results import find_bundles, read_curve, read_run
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+ROOT = Path(__file__).parent.parent.parent
 MODEL = Path(__file__).parent / "test_training.py"
 RUN = ["--task", "ntm/copy", "--budget", "smoke", "--set", "batch_size=32"]
 
@@ -25,16 +29,15 @@ RUN = ["--task", "ntm/copy", "--budget", "smoke", "--set", "batch_size=32"]
 class Server:
     """An MLflow server process and its REST API."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, *words: str):
+        """Start ``mlflow`` with these words in ``folder``, and wait until it answers."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.uri = f"http://127.0.0.1:{free.getsockname()[1]}"
         self.log = (folder / "server.log").open("w")
-        store = ["--backend-store-uri", f"sqlite:///{folder / 'server.db'}"]
-        artifacts = ["--artifacts-destination", str(folder / "artifacts")]
-        command = [sys.executable, "-m", "mlflow", "server", "--port", self.uri.rpartition(":")[2], "--workers", "1"]
+        command = [sys.executable, "-m", "mlflow", *words, "--port", self.uri.rpartition(":")[2], "--workers", "1"]
         self.process = subprocess.Popen(
-            [*command, *store, *artifacts], stdout=self.log, stderr=subprocess.STDOUT, start_new_session=True
+            command, cwd=folder, stdout=self.log, stderr=subprocess.STDOUT, start_new_session=True
         )
         for _ in range(600):
             try:
@@ -70,7 +73,8 @@ class Server:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
-    running = Server(tmp_path)
+    store = ["--backend-store-uri", f"sqlite:///{tmp_path / 'server.db'}"]
+    running = Server(tmp_path, "server", *store, "--artifacts-destination", str(tmp_path / "artifacts"))
     yield running
     running.stop()
 
@@ -115,6 +119,19 @@ def test_a_sweep_of_four_workers_arrives_whole(tmp_path, server):
 
 def _pairs(run: Any, kind: str) -> dict[str, Any]:
     return {pair["key"]: pair["value"] for pair in run["data"][kind]}
+
+
+def test_the_documented_command_shows_the_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (line,) = re.findall(r"`mlflow ([^`]+)`", (ROOT / "README.md").read_text())
+    assert len(list(api.run(f"{MODEL}:Tiny", "ntm/copy", budget="smoke", seeds=[0], settings=["batch_size=32"]))) == 1
+    shown = Server(tmp_path, *shlex.split(line))
+    try:
+        (run,) = shown.runs("ntm/copy")
+        assert _pairs(run, "params")["seed"] == "0"
+        assert b"<html" in urllib.request.urlopen(shown.uri, timeout=30).read().lower()
+    finally:
+        shown.stop()
 
 
 def test_a_server_that_goes_away_ends_no_run_and_keeps_none_from_starting(tmp_path, server):
