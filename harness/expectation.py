@@ -29,7 +29,8 @@ WITHIN, AT_MOST = 0.95, 0.99
 class Expectation:
     """What is known of a cell: the stored seeds' ``values (n,)``, and the deviation that the choice of examples gives.
 
-    That ``sampling`` deviation keeps equal seeds, or a single one, from making the expected interval a point.
+    That ``sampling`` deviation keeps equal seeds, or a single one, from making the expected interval a point. It is 0
+    where it takes data that are not here.
     """
 
     metric: Metric
@@ -62,8 +63,8 @@ def expectation(group: Group, task: Task, split: str, metric: Metric) -> Expecta
     """Return what the stored seeds of a row say of a cell."""
     found = [(member.run.whole(split, metric.name), member) for member in group.members]
     known = [(value, member) for value, member in found if not math.isnan(value)]
-    sampling = math.nan
-    if known:
+    sampling = 0.0
+    if known and (metric.from_stored or not task.missing(group.key[1])):
         statistics = seed_statistics(known[0][1], task, split, metric)
         # No resample of answers that are all right has a wrong one; a single example could be.
         span = metric.bounds[1] - metric.bounds[0]

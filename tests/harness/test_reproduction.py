@@ -232,6 +232,20 @@ def test_equal_seeds_do_not_make_the_expectation_a_point(tmp_path):
     assert 1 - low == pytest.approx(norm.ppf(0.975) / len(task.load("test")))
 
 
+def test_without_the_data_seeds_alone_say_what_to_expect(tmp_path, monkeypatch):
+    """As of the rows of the official bAbI tasks, where nobody has put the release."""
+    for seed, damage in enumerate((0.02, 0.03)):
+        write_trained(tmp_path, COPY, "mine", seed, damage)
+    (group,) = read_groups(tmp_path)
+    task = get_task(COPY)
+    with_data = expectation(group, task, "test", task.headline)
+    monkeypatch.setattr(type(task), "missing", lambda self, regime: "get it there")
+    monkeypatch.setattr(type(task), "load", lambda self, split: pytest.fail("the data are not here"))
+    without = expectation(group, task, "test", task.headline)
+    assert (without.sampling, list(without.values)) == (0, list(with_data.values))
+    assert against_published(group, published())[0].verdict
+
+
 def test_solved_is_as_good_as_solved(tmp_path, monkeypatch):
     task = "ntm/copy"
     for seed in range(2):
