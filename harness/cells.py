@@ -11,7 +11,7 @@ import pandas as pd
 from harness.errors import UserError
 from harness.groups import REAL, TEXT, WHOLE, Group, installed_task, read_groups
 from harness.metrics import Metric
-from harness.published import KEY, read_published, source
+from harness.published import ALSO, KEY, read_published, source
 from harness.records import Run
 from harness.results import REFERENCE_BUDGET
 from harness.statistics import Summary, summarise
@@ -256,7 +256,7 @@ def join_published(cells: Iterable[Cell], published: pd.DataFrame) -> list[Cell]
     for _, line in published.iterrows():
         key = tuple(line[name] for name in KEY)
         if key in known:
-            known[key]["published_source"] += f" | also {line['value']:g}: {source(line)}"
+            known[key]["published_source"] += f"{ALSO}{line['value']:g}: {source(line)}"
         else:
             known[key] = {"published": line["value"], "published_source": source(line), "unit": line["unit"]}
     joined = set()

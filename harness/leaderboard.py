@@ -14,6 +14,7 @@ from harness.efficiency import PASSES, costs_table
 from harness.errors import UserError
 from harness.files import write_whole
 from harness.findings import Finding, find
+from harness.glance import at_a_glance
 from harness.groups import installed_task
 from harness.overview import suite_score, superseded, tuned
 from harness.plots import FIGURES, STUDY, figures, kinds, plotting_versions, study_figure
@@ -104,17 +105,19 @@ def render(
     def link(*parts: str) -> str:
         return Path(os.path.relpath(results.joinpath(*parts), board.parent)).as_posix()
 
+    suites = [
+        shown
+        for suite in sorted(set(content.scores["suite"]))
+        if (shown := _suite(content, scored, findings, suite, link))
+    ]
     return environment.get_template("leaderboard.md.j2").render(
+        glance=at_a_glance(content, [suite["name"] for suite in suites if suite["folded"]], findings),
         mean_rule=MEAN_RULE,
         passes=PASSES,
         tape_rule=TAPE_RULE,
         kinds=KINDS,
         tables=link(TABLES),
-        suites=[
-            shown
-            for suite in sorted(set(content.scores["suite"]))
-            if (shown := _suite(content, scored, findings, suite, link))
-        ],
+        suites=suites,
         superseded=superseded(content),
         unshown=list(doubts(content)),
     )

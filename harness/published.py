@@ -13,6 +13,9 @@ KEY = ("suite", "task", "regime", "row", "split", "metric")
 
 COLUMNS = (*KEY, "value", "unit", "paper", "where", "setting", "protocol", "kind", "confidence")
 
+ALSO = " | also "
+"""What stands between the sources of one number, the first of which is the one that a cell shows."""
+
 KINDS = {
     "exact": "same data law and metric",
     "direction": "other data or setting: compare the order of rows, not the numbers",

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from harness.cells import size_range, split_size
 from harness.efficiency import Efficiency, at_most, efficiencies
 from harness.markdown import DASH, Notes, code, escape, interval, number, table
 from harness.metrics import Metric
+from harness.published import ALSO
 from harness.ranking import Ranked, ranks_by_solved_rate
 from harness.records import RE_RUN, SELF_REPORTED
 from harness.results import EXTERNAL_BUDGET, REFERENCE_BUDGET
@@ -21,6 +22,9 @@ from harness.task import Task
 
 LADDER_SHOWN = 4
 """Most sizes of the ladder in a table; the figure has them all."""
+
+SOURCES_TOLD = 10
+"""Most published numbers of a row whose notes say who else measured them; ``scores.csv`` says it of all."""
 
 ARROWS = {"max": " ↑", "min": " ↓", None: ""}
 ORIGINS = {
@@ -96,12 +100,7 @@ class SectionWriter:
     def section(self) -> Section:
         """Return the whole section."""
         scores, costs = self.scores(), self.costs()
-        return Section(self.title(), self.about(), scores, costs, self.equal(), self.notes.lines())
-
-    def title(self) -> str:
-        """Return task, regime (where there are several) and budget."""
-        regime = f" · {self.contest.regime}" if len(self.task.regimes) > 1 else ""
-        return f"{self.task.name}{regime} · {self.contest.budget}"
+        return Section(self.contest.title, self.about(), scores, costs, self.equal(), self.notes.lines())
 
     def about(self) -> str:
         """Return one line on examples, tests and metric signatures."""
@@ -125,8 +124,8 @@ class SectionWriter:
     def scores(self) -> str:
         """Return the table of scores."""
         headline, median = self.task.headline, ranks_by_solved_rate(self.task)
-        header = ["rank", "row", _heading(headline)]
-        header += ["median", "worst"] * median + [_heading(metric) for metric in self.task.metrics[1:]]
+        header = ["rank", "row", heading(headline)]
+        header += ["median", "worst"] * median + [heading(metric) for metric in self.task.metrics[1:]]
         header += [f"at {_rung(split)}" for split, _ in self.ladder]
         header += ["solved"] * (headline.solved is not None) + ["seeds", "published"]
         return table(header, [self.score_line(line, median) for line in self.lines], range(2, len(header) - 1))
@@ -188,17 +187,18 @@ class SectionWriter:
 
     def published(self, line: Line) -> str:
         """Return the published numbers of a row: the headline's alone, others with metric and split."""
-        return "; ".join(self._published(line))
+        places = [
+            (split, metric) for split in self.task.regime(self.contest.regime).tests for metric in self.task.metrics
+        ]
+        found = [(split, metric, self.cell(line, split, metric)) for split, metric in places]
+        known = [each for each in found if each[2] is not None and not math.isnan(each[2].published)]
+        return "; ".join(self._published(*each, brief=len(known) > SOURCES_TOLD) for each in known)
 
-    def _published(self, line: Line) -> Iterator[str]:
-        for split in self.task.regime(self.contest.regime).tests:
-            for metric in self.task.metrics:
-                cell = self.cell(line, split, metric)
-                if cell is None or math.isnan(cell.published):
-                    continue
-                what = "" if metric is self.task.headline else f"{metric.title} "
-                where = "" if split == self.contest.test else f" at {_rung(split)}"
-                yield f"{what}{number(cell.published, cell.unit)}{where}{self.notes.mark(cell.published_source)}"
+    def _published(self, split: str, metric: Metric, cell: Any, *, brief: bool) -> str:
+        what = "" if metric is self.task.headline else f"{metric.title} "
+        where = "" if split == self.contest.test else f" at {_rung(split)}"
+        source = cell.published_source.partition(ALSO)[0] if brief and where else cell.published_source
+        return f"{what}{number(cell.published, cell.unit)}{where}{self.notes.mark(source)}"
 
     def costs(self) -> str:
         """Return the table of costs; bold on the front of score and cost."""
@@ -248,7 +248,8 @@ def _rung(split: str) -> str:
     return split.removeprefix("test-")
 
 
-def _heading(metric: Metric) -> str:
+def heading(metric: Metric) -> str:
+    """Return a metric's title with the way that is better, and its unit."""
     unit = f" ({metric.unit})" if metric.unit not in metric.title and metric.unit not in ("share", "ratio") else ""
     return f"{metric.title}{ARROWS[metric.direction]}{unit}"
 

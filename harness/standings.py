@@ -41,6 +41,12 @@ class Contest:
         return run.whole(self.test, self.task.headline.name)
 
     @property
+    def title(self) -> str:
+        """What it is called: task, regime (where there are several) and budget."""
+        regime = f" · {self.regime}" if len(self.task.regimes) > 1 else ""
+        return f"{self.task.name}{regime} · {self.budget}"
+
+    @property
     def slug(self) -> str:
         """What its figures are called."""
         return "-".join(self.key).replace("/", "-")
