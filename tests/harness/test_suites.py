@@ -173,7 +173,10 @@ def test_a_suite_of_many_tables_shows_them_folded(results, tmp_path, monkeypatch
     assert all(f"### {title}\n" in opened for title in titles)
     assert all(f"<details><summary>{title}</summary>\n\n" in folded for title in titles)
     assert folded.count("</details>") == len(titles)
-    tables = [[line for line in text.splitlines() if line.startswith("|")] for text in (opened, folded)]
+    glances = [text.partition("## How to read it")[0] for text in (opened, folded)]
+    assert [text.count(f"[{title}]") for text in glances for title in titles] == [1, 1, 0, 0]
+    suites = [text.partition("## How to read it")[2] for text in (opened, folded)]
+    tables = [[line for line in text.splitlines() if line.startswith("|")] for text in suites]
     assert tables[0] == tables[1]
 
 
