@@ -22,19 +22,20 @@ Place = tuple[str, Metric]
 """Where a number of a row stands: a split and a metric."""
 
 WITHIN, AT_MOST = 0.95, 0.99
-"""Inside the first prediction interval is *reproduced*, inside the second *drift*, where chance puts 1 in 25."""
+"""Inside the first prediction interval is *reproduced*, inside the second *drift*; chance puts 1 in 100 outside."""
 
 
 @dataclass(frozen=True)
 class Expectation:
-    """What is known of a cell: the stored seeds' ``values (n,)``, and the deviation that the choice of examples gives.
+    """What is known of a cell: the ``values (n,)`` of the stored seeds that have one; others are ``without``.
 
-    That ``sampling`` deviation keeps equal seeds, or a single one, from making the expected interval a point. It is 0
-    where it takes data that are not here.
+    ``sampling`` is the deviation that the choice of examples gives. It keeps equal seeds, or a single one, from making
+    the expected interval a point. It is 0 where it takes data that are not here.
     """
 
     metric: Metric
     values: np.ndarray
+    without: int
     sampling: float
 
     def interval(self, new: int = 1, confidence: float = WITHIN) -> tuple[float, float]:
@@ -46,17 +47,18 @@ class Expectation:
     def verdict(self, values: Sequence[float], others: int) -> Verdict:
         """Return how new seeds' ``values`` stand to it; ``others``: how many cells share the 1 in 100, 0 for the first.
 
-        Of a hundred cells one would always have failed, if each had that to itself. And a single stored seed does not
-        say how far seeds differ where a row was not trained to be good: there it makes nothing worse than *drift*.
+        Of a hundred cells one would always have failed, if each had that to itself. And where a row was not trained to
+        be good, a single stored seed does not say how far seeds differ, nor do equal ones (all wrong, often), nor those
+        of which some have no value: there nothing is worse than *drift*.
         """
-        if all(self.metric.is_solved(value) for value in [*self.values, *values]):  # how well does not matter then
-            return "reproduced"
+        solved = not self.without and all(map(self.metric.is_solved, [*self.values, *values]))
         centre = float(np.mean(values))
         low, high = self.interval(len(values))
-        if low <= centre <= high:
+        if solved or low <= centre <= high:  # how well does not matter of what is solved
             return "reproduced"
         low, high = self.interval(len(values), 1 - (1 - AT_MOST) / max(others, 1))
-        return "drift" if low <= centre <= high or (others and len(self.values) == 1) else "failed"
+        told = not others or (not self.without and bool(np.ptp(self.values)))
+        return "failed" if told and not low <= centre <= high else "drift"
 
 
 def expectation(group: Group, task: Task, split: str, metric: Metric) -> Expectation:
@@ -66,11 +68,12 @@ def expectation(group: Group, task: Task, split: str, metric: Metric) -> Expecta
     sampling = 0.0
     if known and (metric.from_stored or not task.missing(group.key[1])):
         statistics = seed_statistics(known[0][1], task, split, metric)
-        # No resample of answers that are all right has a wrong one; a single example could be.
+        # No resample of answers that are all right has a wrong one; a single example could be wrong, or off by 1.
         span = metric.bounds[1] - metric.bounds[0]
-        least = span / len(statistics) if math.isfinite(span) else 0.0
-        sampling = max(float(resample([statistics], metric).resamples.std()), least)
-    return Expectation(metric, np.array([value for value, _ in known]), sampling)
+        least = (span if math.isfinite(span) else 1.0) / len(statistics)
+        resamples = resample([statistics], metric).resamples
+        sampling = max(float(np.std(resamples[~np.isnan(resamples)])), least) if known else least
+    return Expectation(metric, np.array([value for value, _ in known]), len(found) - len(known), sampling)
 
 
 @dataclass(frozen=True)
@@ -88,13 +91,11 @@ class Again:
 def held_against(group: Group, task: Task, places: Sequence[Place], runs: Sequence[Run | None]) -> list[Again]:
     """Return how new runs of a row stand to its stored ones in every place, of which the first is the row's headline.
 
-    A run that broke off is None, and has no value. A place, not the first, where no stored seed has one is left out.
+    A run that broke off is None, and has no value.
     """
     found = []
     for index, (split, metric) in enumerate(places):
         expected = expectation(group, task, split, metric)
-        if index and not len(expected.values):
-            continue
         values = [math.nan if run is None else run.whole(split, metric.name) for run in runs]
         verdict = expected.verdict(values, others=len(places) - 1 if index else 0)
         found.append(Again(split, metric, values, *expected.interval(len(values)), verdict))
@@ -102,10 +103,21 @@ def held_against(group: Group, task: Task, places: Sequence[Place], runs: Sequen
 
 
 def places(group: Group, task: Task, published: pd.DataFrame) -> list[Place]:
-    """Return where a row's new runs are judged: the headline on every test, and where an exact number was published."""
-    found = {(split, task.headline.name): task.headline for split in task.regime(group.key[1]).tests}
+    """Return where a row's new runs are judged: the headline on every test, and where an exact number was published.
+
+    The headline on the first test is the first; what no stored seed has a value of is not among the others.
+    """
+    first, *tests = task.regime(group.key[1]).tests
+    found = {(split, task.headline.name): task.headline for split in tests}
     found |= {(line.split, line.metric): task.metric(line.metric) for line in _exact(group, task, published)}
-    return [(split, metric) for (split, _), metric in found.items()]
+    found.pop((first, task.headline.name), None)
+    runs = [member.run for member in group.members]
+    known = [(split, metric) for (split, name), metric in found.items() if _any_value(runs, split, name)]
+    return [(first, task.headline), *known]
+
+
+def _any_value(runs: Sequence[Run], split: str, metric: str) -> bool:
+    return not all(math.isnan(run.whole(split, metric)) for run in runs)
 
 
 @dataclass(frozen=True)

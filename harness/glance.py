@@ -18,17 +18,18 @@ HEADER = ["table", "headline", "leader", "score", "next", "last", "floor", "ceil
 def at_a_glance(board: Board, folded: Iterable[str], findings: Sequence[Finding]) -> str:
     """Return the table, linked to the sections; empty for a board without ranks.
 
-    Of a task and regime it has the largest budget alone. Of the ``folded`` suites, whose tables are many and have no
-    heading, it has those that a study of ``findings`` is about, and links to the suite.
+    Of a task and regime it has the largest budget that ranks anybody. Of the ``folded`` suites, whose tables are many
+    and have no heading, it has those that a study of ``findings`` is about, and links to the suite.
     """
     folded = set(folded)
     studied = {found.study.places[0].contest.key for found in findings if len(found.study.places) == 1}
     largest: dict[tuple[str, str], Contest] = {}
-    for contest in board.contests:  # a table's budgets stand together, the largest first
-        if contest.task.suite not in folded or contest.key in studied:
+    for contest, places in board.contests.items():  # a table's budgets stand together, the largest first
+        ranks = any(place.rank is not None for place in places)
+        if ranks and (contest.task.suite not in folded or contest.key in studied):
             largest.setdefault(contest.key[:2], contest)
     lines = [_line(board, contest, contest.task.suite in folded) for contest in largest.values()]
-    return table(HEADER, [line for line in lines if line], range(6, 8)) if any(lines) else ""
+    return table(HEADER, lines, range(6, 8)) if lines else ""
 
 
 def anchor(heading: str) -> str:
@@ -37,11 +38,8 @@ def anchor(heading: str) -> str:
 
 
 def _line(board: Board, contest: Contest, folded: bool) -> list[str]:
-    """Return a table's line, empty where none of its rows has a rank."""
     cells = {cell.row: cell for cell in board.headline_cells(contest)}
     ranked = [place for place in board.contests[contest] if place.rank is not None]
-    if not ranked:
-        return []
     leading = [code(place.row) for place in ranked if place.rank == 1]
     more = f" and {len(leading) - LEADERS_SHOWN} more" if len(leading) > LEADERS_SHOWN else ""
     behind = [place.row for place in ranked if place.rank != 1]
@@ -61,11 +59,12 @@ def _behind(cells: dict[str, Any], contest: Contest, row: str | None) -> str:
 
 
 def _score(cell: Any, contest: Contest, *, spread: bool) -> str:
-    """Return what a row is ranked by: the mean, or the median with how many seeds solved the task."""
+    """Return what a row is ranked by: the mean, or the median with how many seeds solved the task; and who failed."""
+    seeds = cell.n_seeds + cell.n_failed
     if ranks_by_solved_rate(contest.task):
-        seeds = cell.n_seeds + cell.n_failed
         return f"{number(cell.median, cell.unit)} (solved {cell.solved_rate * seeds:.0f}/{seeds})"
-    return interval(cell.mean, cell.low, cell.high, cell.unit) if spread else number(cell.mean, cell.unit)
+    shown = interval(cell.mean, cell.low, cell.high, cell.unit) if spread else number(cell.mean, cell.unit)
+    return shown + (f" ({cell.n_failed} of {seeds} seeds failed)" if cell.n_failed else "")
 
 
 def _reference(board: Board, contest: Contest, name: str) -> str:

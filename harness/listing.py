@@ -305,7 +305,7 @@ def _verdict_lines(group: Group, outcome: Outcome | None, found: Iterable[Agains
         again = ", ".join(f"{value:.4g}" for value in cell.values)
         yield named | {
             "what": f"{cell.metric.title} on {cell.split}",
-            "ours": f"{cell.low:.4g} to {cell.high:.4g}",
+            "ours": "" if math.isnan(cell.low) else f"{cell.low:.4g} to {cell.high:.4g}",
             "beside": f"again {again}",
             "verdict": cell.verdict,
         }

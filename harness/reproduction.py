@@ -1,27 +1,27 @@
 """Train stored rows again and say, row by row and cell by cell, whether their numbers come out."""
 
 import fnmatch
-import math
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import pandas as pd
-
 from harness.cells import COMPETING
 from harness.errors import ReadheadError, UnavailableError, UserError, unknown
 from harness.execution import PlannedRun
-from harness.expectation import Again, Verdict, held_against, places
+from harness.expectation import Again, Place, Verdict, held_against, places
 from harness.groups import Group, read_groups
 from harness.model import get_model
 from harness.published import read_published
 from harness.recipe import Recipe, Training
-from harness.records import RE_RUN, Identity, Reproduction
+from harness.records import RE_RUN, Identity, Reproduction, Run
 from harness.reruns import record_rerun
 from harness.results import add_reproduction, bundle_files, place_bundle, require_writable
 from harness.sweep import Done, run_all
 from harness.task import combined_fingerprint
+
+CELLS_NAMED = 4
+"""Most cells that the line of a row names; the table has all."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,9 @@ def reproduce(groups: Sequence[Group], results: Path, seeds: int = 1, workers: i
     """
     if seeds:
         require_writable(results, (member.folder for group in groups for member in group.members))
-    wanted: dict[tuple[str, ...], tuple[Group, int]] = {}
+    wanted: dict[tuple[str, ...], tuple[Group, Sequence[Place], int]] = {}
     planned: list[PlannedRun] = []
+    published = read_published()
     for group in groups:
         try:
             runs = [plan_again(group, member.run.identity) for member in group.members[:seeds]]
@@ -81,17 +82,17 @@ def reproduce(groups: Sequence[Group], results: Path, seeds: int = 1, workers: i
             continue
         if runs:
             planned += runs
-            wanted[group.key] = (group, len(runs))
+            assert group.task is not None
+            wanted[group.key] = (group, places(group, group.task, published), len(runs))
     ended: dict[tuple[str, ...], list[Done]] = {key: [] for key in wanted}
-    published = read_published()
     with tempfile.TemporaryDirectory() as scratch:
         for done in run_all(planned, Path(scratch), workers=workers, reproduction=True, mlflow=False):
             identity = done.identity
             key = (identity.task, identity.regime, identity.budget, identity.row)
             ended[key].append(done)
-            group, count = wanted[key]
+            group, judged, count = wanted[key]
             if len(ended[key]) == count:
-                yield _judged(group, ended[key], results, published)
+                yield _judged(group, judged, ended[key], results)
 
 
 def plan_again(group: Group, identity: Identity) -> PlannedRun:
@@ -119,13 +120,11 @@ def plan_again(group: Group, identity: Identity) -> PlannedRun:
     return PlannedRun(task.name, task, identity.regime, recipe, identity)
 
 
-def _judged(group: Group, ended: Sequence[Done], results: Path, published: pd.DataFrame) -> Outcome:
+def _judged(group: Group, where: Sequence[Place], ended: Sequence[Done], results: Path) -> Outcome:
     """Return the outcome of one row's new runs, and record those of a row that is reproduced."""
     task = group.installed
     assert task is not None
-    headline, *others = places(group, task, published)
     stored = {member.run.identity.seed: member.run for member in group.members}
-    runs = [done.run for done in ended]
     exact = {
         done.identity.seed: done.run is not None
         and done.run.status == stored[done.identity.seed].status
@@ -133,24 +132,24 @@ def _judged(group: Group, ended: Sequence[Done], results: Path, published: pd.Da
         for done in ended
     }
     reasons = [str(d.failure) if d.run is None else d.run.reason for d in ended if d.run is None or d.run.reason]
-    cells = held_against(group, task, [headline], runs)
+    runs = [done.run for done in ended if not _diverged_again(done.run, stored[done.identity.seed])]
     verdict: Verdict
     if all(exact.values()):
         verdict, reasons = "reproduced", [*reasons, "predictions are identical"]
-        cells = [replace(cells[0], verdict=verdict)]
-    elif any(map(math.isnan, cells[0].values)):
+        cells = _told(held_against(group, task, where[:1], [done.run for done in ended]), verdict)
+    elif any(run is None or run.status == "diverged" for run in runs):
         unavailable = all(isinstance(done.failure, UnavailableError) for done in ended if done.run is None)
-        broken = any(run is not None and math.isnan(v) for run, v in zip(runs, cells[0].values, strict=True))
+        broken = any(run is not None and run.status == "diverged" for run in runs)
         verdict = "not run" if unavailable and not broken else "failed"
-        cells = [replace(cells[0], verdict=verdict)]
+        cells = _told(held_against(group, task, where[:1], runs), verdict)
     else:
-        cells = held_against(group, task, [headline, *others], runs)
-        failed = sum(cell.verdict == "failed" for cell in cells)
-        verdict = "failed" if failed else cells[0].verdict
-        reasons += [f"{failed} of {len(cells)} cells failed"] if failed else []
+        cells = held_against(group, task, where, runs)
+        named = {what: [_name(cell) for cell in cells if cell.verdict == what] for what in ("failed", "drift")}
+        verdict = "failed" if named["failed"] else cells[0].verdict
+        reasons += [f"{what} in {len(of)} of {len(cells)}: {_listed(of)}" for what, of in named.items() if of]
     for run, claimed in ((done.run, stored[done.identity.seed]) for done in ended):
         if run is not None and run.cost and claimed.cost and run.cost.parameters != claimed.cost.parameters:
-            verdict = "failed"
+            verdict, cells = "failed", _told(cells, "failed")
             reasons.append(f"{run.cost.parameters:,} parameters, the bundle says {claimed.cost.parameters:,}")
     if verdict == "reproduced":
         for done in ended:
@@ -162,6 +161,24 @@ def _judged(group: Group, ended: Sequence[Done], results: Path, published: pd.Da
         if group.self_reported and len(again) < len(group.members):
             reasons.append(f"{len(again)} of {len(group.members)} seeds re-run here, and a rank once all are")
     return Outcome(group, cells, verdict, "; ".join(filter(None, reasons)))
+
+
+def _diverged_again(run: Run | None, stored: Run) -> bool:
+    """Whether a run diverged as the stored one did, so that it has no value to compare, and has not failed."""
+    return run is not None and run.status == stored.status == "diverged"
+
+
+def _told(cells: Sequence[Again], verdict: Verdict) -> list[Again]:
+    """Return the cells, with the row's verdict on the first of them."""
+    return [replace(cells[0], verdict=verdict), *cells[1:]]
+
+
+def _name(cell: Again) -> str:
+    return f"{cell.metric.title} on {cell.split}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:CELLS_NAMED]) + (" and more" if len(names) > CELLS_NAMED else "")
 
 
 def _take_over(done: Done, results: Path) -> None:

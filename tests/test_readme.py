@@ -125,7 +125,9 @@ def test_what_needs_a_cluster_is_understood_as_written():
 def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A cluster started as documented, with ports of its own; the address of its client server is what this gives."""
     monkeypatch.setenv("HOME", str(tmp_path))  # there may be a token in the real one
-    temporary = tempfile.TemporaryDirectory(prefix="rh-", dir="/tmp")  # sockets' paths may not be long
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)  # Ray would take it for `auto`
+    # Sockets' paths may not be long, and Ray may still write while it is killed.
+    temporary = tempfile.TemporaryDirectory(prefix="rh-", dir="/tmp", ignore_cleanup_errors=True)
     monkeypatch.setenv("RAY_TMPDIR", temporary.name)
     with socket.socket() as one, socket.socket() as other:
         for each in (one, other):
@@ -141,14 +143,17 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    for _ in range(300):
-        if "Ray runtime started" in log.read_text() or running.poll() is not None:
-            break
-        time.sleep(0.2)
-    assert "Ray runtime started" in log.read_text(), log.read_text()
-    yield f"127.0.0.1:{client}"
-    os.killpg(running.pid, signal.SIGKILL)
-    temporary.cleanup()
+    try:
+        for _ in range(300):
+            if "Ray runtime started" in log.read_text() or running.poll() is not None:
+                break
+            time.sleep(0.2)
+        assert "Ray runtime started" in log.read_text(), log.read_text()
+        yield f"127.0.0.1:{client}"
+    finally:
+        os.killpg(running.pid, signal.SIGKILL)
+        running.wait(30)
+        temporary.cleanup()
 
 
 @pytest.mark.slow

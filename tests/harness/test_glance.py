@@ -83,6 +83,27 @@ def test_of_several_budgets_the_largest_counts(tmp_path):
     assert (table.split("]")[0], leader) == ("[seq2seq/copy · standard", "`large`")
 
 
+def test_a_budget_that_ranks_nobody_hides_none_that_does(tmp_path):
+    """A stranger's only row at a larger budget has no rank until it was run again here."""
+    bundles.write_trained(tmp_path, COPY, "ours", 0, 0.02, "smoke")
+    bundles.write_trained(tmp_path, COPY, "theirs", 0, 0.0, "standard", kind="community")
+    assert [line[0].split("]")[0] for line in cells(tmp_path)] == ["[seq2seq/copy · smoke"]
+
+
+def test_a_row_with_failed_seeds_says_so(tmp_path):
+    write(tmp_path, COPY, "steady", 0.1)
+    bundles.write_trained(tmp_path, COPY, "broken", 0, 0.0, "standard")
+    bundles.write_diverged(tmp_path, COPY, "broken", 1, "standard")
+    ((*_, behind, _, _, _),) = cells(tmp_path)
+    assert behind == "`broken` 1.000 (1 of 2 seeds failed)"
+
+
+def test_a_fragment_is_githubs():
+    """Letters, digits, hyphens and underscores stay, each space becomes a hyphen, what is else goes."""
+    assert anchor("geometry/tsp · 5-20 · standard") == "geometrytsp--5-20--standard"
+    assert anchor("What was tuned") == "what-was-tuned"
+
+
 def test_a_folded_suite_has_no_lines_but_those_of_its_studies(tmp_path):
     write(tmp_path, COPY, "lstm", 0.02)
     write(tmp_path, TAPE, "tape-lstm", 0.02)

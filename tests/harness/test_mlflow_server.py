@@ -44,8 +44,10 @@ class Server:
                 if urllib.request.urlopen(f"{self.uri}/health", timeout=5).status == 200:
                     return
             except OSError:
-                assert self.process.poll() is None, (folder / "server.log").read_text()
+                if self.process.poll() is not None:
+                    break
                 time.sleep(0.2)
+        self.stop()
         raise AssertionError((folder / "server.log").read_text())
 
     def stop(self) -> None:

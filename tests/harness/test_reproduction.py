@@ -4,6 +4,7 @@ import math
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from bundles import curve, predicted, run_of, scores, write_diverged, write_refe
 from scipy.stats import norm, t
 
 from harness import api, reproduction
+from harness import expectation as expectation_module
 from harness.errors import RunFailedError, UserError
 from harness.expectation import AT_MOST, WITHIN, Against, Expectation, against_published, expectation, places
 from harness.groups import read_groups
@@ -165,7 +167,7 @@ def test_each_test_has_a_verdict_and_one_that_failed_fails_the_row(tmp_path, mon
     assert [cell.split for cell in outcome.cells] == list(get_task(COPY).regime("default").tests)
     verdicts = {cell.split: cell.verdict for cell in outcome.cells}
     assert (verdicts["test"], verdicts["test-21"], verdicts["test-25"]) == ("reproduced", "failed", "reproduced")
-    assert (outcome.verdict, outcome.reason) == ("failed", f"1 of {len(verdicts)} cells failed")
+    assert (outcome.verdict, outcome.reason) == ("failed", f"failed in 1 of {len(verdicts)}: exact match on test-21")
     assert not any(read_run(folder).reproductions for folder in find_bundles(tmp_path))
 
 
@@ -175,6 +177,7 @@ def test_a_single_seed_does_not_say_how_far_seeds_differ_beyond_the_first_test(t
     outcome = outcome_of(tmp_path)
     assert {cell.split: cell.verdict for cell in outcome.cells}["test-21"] == "drift"
     assert outcome.verdict == "reproduced"
+    assert outcome.reason == f"drift in 1 of {len(outcome.cells)}: exact match on test-21"
     again_but_for(monkeypatch, 0.8)
     assert outcome_of(tmp_path).verdict == "failed"
 
@@ -185,11 +188,92 @@ def test_of_a_hundred_cells_hardly_one_fails_by_chance():
     metric = replace(get_task(COPY).headline, bounds=(-math.inf, math.inf))
     drawn = rng.standard_normal((300, 100, 5))
     verdicts = [
-        [Expectation(metric, np.array(old), 0.0).verdict([new], others=100) for *old, new in map(list, row)]
+        [Expectation(metric, np.array(old), 0, 0.0).verdict([new], others=100) for *old, new in map(list, row)]
         for row in drawn
     ]
     assert np.mean(["failed" in row for row in verdicts]) < 0.03
     assert np.mean([[v != "reproduced" for v in row] for row in verdicts]) == pytest.approx(0.05, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("old", "without", "others", "verdict"),
+    [
+        ([0.0, 0.0], 0, 0, "failed"),  # the first test: what counts
+        ([0.0, 0.0], 0, 20, "drift"),  # all wrong, far beyond what was trained on
+        ([0.0, 0.001, 0.002], 0, 20, "failed"),
+        ([0.0, 0.001, 0.002], 1, 20, "drift"),
+        ([0.0], 0, 20, "drift"),
+        ([], 2, 0, "failed"),
+    ],
+)
+def test_what_stored_seeds_cannot_tell_makes_no_failure_but_of_the_first(old, without, others, verdict):
+    expected = Expectation(get_task(COPY).headline, np.array(old), without, 0.0001)
+    assert expected.verdict([0.9], others) == verdict
+
+
+def test_an_unbounded_metric_leaves_one_unit_of_one_example_open(tmp_path):
+    for seed in range(3):
+        write_trained(tmp_path, "ntm/copy", "mine", seed, 0.0)
+    (group,) = read_groups(tmp_path)
+    task = get_task("ntm/copy")
+    expected = expectation(group, task, "test-10", task.metric("wrong_bits"))
+    assert expected.sampling == 1 / len(task.load("test-10"))
+    assert expected.verdict([expected.sampling], others=0) == "reproduced"
+    assert expected.verdict([50 * expected.sampling], others=0) == "failed"
+
+
+def test_a_resample_without_a_value_leaves_the_others_their_spread(tmp_path, monkeypatch):
+    """The area of hulls by the paper's rule has none where too many are no polygons."""
+    write_trained(tmp_path, COPY, "mine", 0, 0.05)
+    (group,) = read_groups(tmp_path)
+    resamples = np.array([0.4, 0.6, np.nan, 0.4, 0.6])
+    monkeypatch.setattr(expectation_module, "resample", lambda *_: SimpleNamespace(resamples=resamples))
+    assert expectation(group, get_task(COPY), "test", get_task(COPY).headline).sampling == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_row_that_diverged_is_not_reproduced_by_a_run_that_solves_the_task(tmp_path, monkeypatch, others):
+    """Be all stored seeds diverged or not."""
+    write_diverged(tmp_path, "ntm/copy", "mine", 0)
+    for seed in range(1, 1 + others):
+        write_trained(tmp_path, "ntm/copy", "mine", seed, 0.4)
+
+    def run_again(identities, scratch, **_):
+        folder = write_trained(scratch, "ntm/copy", "mine", 0, 0.0)
+        yield Done(identities[0], folder, read_run(folder))
+
+    monkeypatch.setattr(reproduction, "plan_again", lambda group, identity: identity)
+    monkeypatch.setattr(reproduction, "run_all", run_again)
+    (outcome,) = api.reproduce("mine", "ntm/copy", budget="smoke", results=tmp_path)
+    assert outcome.verdict == "failed"
+    assert not any(read_run(folder).reproductions for folder in find_bundles(tmp_path))
+
+
+def test_a_seed_that_diverges_again_is_no_failure_of_the_others(tmp_path, monkeypatch):
+    for seed, damage in enumerate((0.02, 0.025)):
+        write_trained(tmp_path, COPY, "mine", seed, damage)
+    write_diverged(tmp_path, COPY, "mine", 2)
+
+    def run_again(identities, scratch, **_):
+        for identity in identities:
+            damages = {0: 0.0225, 1: 0.025}
+            write = write_trained if identity.seed in damages else write_diverged
+            folder = write(scratch, COPY, "mine", identity.seed, *filter(None, [damages.get(identity.seed)]))
+            yield Done(identity, folder, read_run(folder))
+
+    monkeypatch.setattr(reproduction, "plan_again", lambda group, identity: identity)
+    monkeypatch.setattr(reproduction, "run_all", run_again)
+    outcome = outcome_of(tmp_path, seeds=3)
+    assert (outcome.verdict, len(outcome.cells[0].values)) == ("reproduced", 2)
+    assert outcome.reason.startswith("training loss became NaN at step 40")
+
+
+def test_a_wrong_published_line_is_told_before_any_training(results, monkeypatch):
+    monkeypatch.setattr(reproduction, "read_published", lambda: published(metric="perplexity"))
+    monkeypatch.setattr(reproduction, "plan_again", lambda group, identity: identity)
+    monkeypatch.setattr(reproduction, "run_all", lambda *_, **__: pytest.fail("it trains"))
+    with pytest.raises(UserError, match=r"unknown metric .*'perplexity'"):
+        outcome_of(results)
 
 
 def test_a_cell_with_a_published_number_is_judged_too(tmp_path):
@@ -213,6 +297,7 @@ def test_another_number_of_parameters_is_a_failure_though_the_predictions_are_eq
     write_bundle(results, small, predictions, line)
     outcome = outcome_of(results)
     assert (outcome.verdict, "the bundle says 7" in outcome.reason) == ("failed", True)
+    assert outcome.cells[0].verdict == "failed"
     assert not read_run(folder).reproductions
 
 
