@@ -27,6 +27,7 @@ from harness.evaluation import predict
 from harness.families.base import Batch
 from harness.mirror import Mirror
 from harness.progress import RunProgress
+from harness.quick import quick_hooks
 from harness.recipe import Training
 from harness.schedule import Schedule
 from harness.task import Task
@@ -298,7 +299,9 @@ def fit(model: pl.LightningModule, harness: Harness, training: Training, resume_
     trainer.total_batches = schedule.total
     handler = signal.getsignal(signal.SIGINT)
     try:
-        trainer.fit(model, harness.loader, ckpt_path=resume_from, weights_only=False)
+        # Several devices are several processes, to which some strategies pickle the model.
+        with quick_hooks(model) if training.devices == 1 else nullcontext():
+            trainer.fit(model, harness.loader, ckpt_path=resume_from, weights_only=False)
     except SystemExit:
         if harness.interrupt is None:
             raise
