@@ -72,7 +72,8 @@ def expectation(group: Group, task: Task, split: str, metric: Metric) -> Expecta
         span = metric.bounds[1] - metric.bounds[0]
         least = (span if math.isfinite(span) else 1.0) / len(statistics)
         resamples = resample([statistics], metric).resamples
-        sampling = max(float(np.std(resamples[~np.isnan(resamples)])), least) if known else least
+        defined = resamples[~np.isnan(resamples)]
+        sampling = max(float(defined.std()) if len(defined) else 0.0, least)
     return Expectation(metric, np.array([value for value, _ in known]), len(found) - len(known), sampling)
 
 

@@ -226,9 +226,12 @@ def test_a_resample_without_a_value_leaves_the_others_their_spread(tmp_path, mon
     """The area of hulls by the paper's rule has none where too many are no polygons."""
     write_trained(tmp_path, COPY, "mine", 0, 0.05)
     (group,) = read_groups(tmp_path)
-    resamples = np.array([0.4, 0.6, np.nan, 0.4, 0.6])
-    monkeypatch.setattr(expectation_module, "resample", lambda *_: SimpleNamespace(resamples=resamples))
-    assert expectation(group, get_task(COPY), "test", get_task(COPY).headline).sampling == pytest.approx(0.1)
+    task = get_task(COPY)
+    least = 1 / len(task.load("test"))
+    for resamples, sampling in (([0.4, 0.6, np.nan, 0.4, 0.6], 0.1), ([np.nan, np.nan], least)):
+        found = SimpleNamespace(resamples=np.array(resamples))
+        monkeypatch.setattr(expectation_module, "resample", lambda *_, found=found: found)
+        assert expectation(group, task, "test", task.headline).sampling == pytest.approx(sampling)
 
 
 @pytest.mark.parametrize("others", [0, 1])
