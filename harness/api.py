@@ -10,14 +10,10 @@ For example::
 They raise ``harness.errors.ReadheadError`` where the command would print one line and exit.
 """
 
-import json
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from harness import checkpoints as checkpoint_store
 from harness import exchange, reproduction, submission
-from harness.cells import COMPETING
 from harness.check import Check
 from harness.check import check as check
 from harness.comparison import compare as compare
@@ -26,24 +22,24 @@ from harness.exchange import STREAMED
 from harness.files import write_whole
 from harness.forecast import Forecast, forecast
 from harness.listing import models, rows, runs, show, tasks
+from harness.pins import fingerprint as fingerprint
 from harness.plan import Plan, make_plan
 from harness.reception import receive as receive
 from harness.recipe import Recipe, get_recipe
 from harness.recipe import sources as recipe_sources
-from harness.records import Run, Score
+from harness.records import Run
 from harness.registry import get_task, match_tasks
 from harness.reproduction import Outcome, rows_to_reproduce
-from harness.results import RESULTS, read_run
+from harness.results import RESULTS
 from harness.scaffold import new as new
 from harness.submission import Standing
 from harness.sweep import Done, run_all
-from harness.task import Task, overlap
+from harness.task import Task
+from harness.trained import evaluate as evaluate
+from harness.trained import load as load
 from harness.verify import Finding, Proof
 from harness.verify import prove as prove_labels
 from harness.verify import verify as verify
-
-if TYPE_CHECKING:
-    import pytorch_lightning as pl
 
 
 def run(
@@ -113,53 +109,6 @@ def board_path(results: Path, board: Path | None = None) -> Path:
     if board is not None:
         return board
     return Path("leaderboard.md") if results == RESULTS else results / "leaderboard.md"
-
-
-def load(folder: Path | str) -> "pl.LightningModule":
-    """Return the trained model of a bundle, in evaluation mode, where its weights are in this machine's cache.
-
-    ``folder`` is the bundle, e.g. ``results/runs/seq2seq/copy/default/bahdanau/standard/seed-0``.
-    """
-    import torch
-
-    from harness.model import build, get_model
-
-    run = read_run(Path(folder))
-    if run.kind not in COMPETING:
-        raise UserError(f"{folder} is of kind {run.kind}; there is no model to load")
-    path = checkpoint_store.Checkpoints(run.identity).weights
-    if not path.exists():
-        command = f"readhead run {run.identity.row} --task {run.identity.task} --seeds {run.identity.seed} --force"
-        raise UserError(
-            f"the weights of {run.identity.label} are not in the cache {checkpoint_store.cache_folder()}; "
-            f"train it again with `{command}`"
-        )
-    spec = get_task(run.identity.task).spec(run.identity.regime)
-    model = build(get_model(run.identity.model), spec, run.identity.hyperparameters, run.identity.row)
-    model.load_state_dict(torch.load(path, weights_only=True))
-    return model.eval()
-
-
-def evaluate(folder: Path | str, path: Path | str) -> list[Score]:
-    """Score the trained model of a bundle on a file in the format that its task's data was released in.
-
-    Returns the scores over the whole file, then by size where there are several; nothing is stored. ``UserError`` names
-    the file and the line of what cannot be read.
-    """
-    from harness.evaluation import predict, score_split
-    from harness.execution import isolated
-    from harness.model import unsupported
-
-    run, path = read_run(Path(folder)), Path(path)
-    task = get_task(run.identity.task)
-    examples = task.read(path)
-    spec = task.spec(run.identity.regime)
-    with isolated():
-        model = load(folder)
-        reason = unsupported(type(model), spec, float(examples.sizes.max()))
-        if reason is not None:
-            raise UserError(f"{run.identity.row} cannot be run on {path}: {reason}")
-        return score_split(task, path.name, predict(model, task, spec, examples), examples)
 
 
 def export_text(task: str, split: str, path: Path | str | None = None) -> str:
@@ -253,33 +202,6 @@ def require_submittable(
 def prove(task: str = "*") -> Iterator[Proof]:
     """Prove the committed targets of the tasks that a glob names again, and yield what was proven of each split."""
     yield from prove_labels(match_tasks(task))
-
-
-def fingerprint(task: str) -> Path:
-    """Pin the fingerprints and overlap rates of a task in the JSON beside its module, and return that file.
-
-    Splits that the task did not have before are added; what is pinned stays, and a ``UserError`` says so where nothing
-    is new.
-    """
-    found = get_task(task)
-    regimes = [regime for regime in found.regimes if found.missing(regime) is None]
-    if found.pinned["splits"] and all(found.pinned["splits"].keys() >= {*found.regime(r).names} for r in regimes):
-        raise UserError(
-            f"{found.name} version {found.version} has pinned fingerprints in {found.fingerprint_path.name}; they are "
-            "fixed. Raise the task's version to change what a split holds"
-        )
-    if not regimes:
-        raise UserError(f"{found.name} cannot be pinned: {found.missing(next(iter(found.regimes)))}")
-    pinned = found.pinned
-    new = {name: value for regime in regimes for name, value in found.fingerprints(regime).items()}
-    content: dict[str, Any] = {
-        "task": found.name,
-        "version": found.version,
-        "splits": pinned["splits"] | new,
-        "overlap": pinned["overlap"] | {r: overlap(found, r) | pinned["overlap"].get(r, {}) for r in regimes},
-    }
-    found.fingerprint_path.parent.mkdir(exist_ok=True)
-    return write_whole(found.fingerprint_path, (json.dumps(content, indent=1) + "\n").encode())
 
 
 def reproduce(

@@ -2,13 +2,14 @@
 
 import os
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from harness.cli_data import data
 from harness.errors import ReadheadError, UserError, unknown
+from harness.options import Budget, Regime, Results, TaskGlob, expand
 from harness.ranks import leading
 
 app = typer.Typer(
@@ -20,13 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-data = typer.Typer(help="Write a task's data as files.", no_args_is_help=True)
 app.add_typer(data, name="data")
-
-Results = Annotated[Path, typer.Option("--results", help="Folder of bundles, tables and plots.")]
-TaskGlob = Annotated[str, typer.Option("--task", help="A task, or a glob such as 'seq2seq/*'.")]
-Regime = Annotated[str | None, typer.Option("--regime", help="One regime of the task; all by default.")]
-Budget = Annotated[str, typer.Option("--budget", help="Training examples: smoke, demo, standard, paper.")]
 
 
 @app.command("list")
@@ -216,36 +211,6 @@ def score(
     listing.written([folder])
 
 
-@data.command("export")
-def data_export(
-    task: Annotated[str, typer.Argument(help="The task.")],
-    regime: Regime = None,
-    out: Annotated[Path | None, typer.Option("--out", help="The folder; data/TASK[-REGIME] by default.")] = None,
-    form: Annotated[str, typer.Option("--format", help="npz (padded arrays) or jsonl (lines, no padding).")] = "npz",
-    training: Annotated[int, typer.Option("--training", help="Examples of an unbounded training stream.")] = 10_240,
-) -> None:
-    """Write a task's splits for models trained elsewhere; the targets of the tests lie in files of their own."""
-    from harness import api, listing
-
-    listing.written(api.export_data(task, regime=regime, out=out, form=form, training=training))
-
-
-@data.command("text")
-def data_text(
-    task: Annotated[str, typer.Argument(help="The task.")],
-    split: Annotated[str, typer.Argument(help="One of its validation or test splits.")],
-    file: Annotated[Path | None, typer.Argument(help="The file to write; the text is printed without one.")] = None,
-) -> None:
-    """Write a split as text, in the format that the task's data was released in."""
-    from harness import api, listing
-
-    text = api.export_text(task, split, file)
-    if file is None:
-        typer.echo(text, nl=False)
-    else:
-        listing.written([file])
-
-
 @app.command()
 def leaderboard(
     check: Annotated[bool, typer.Option("--check", help="Write nothing; fail if anything would change.")] = False,
@@ -323,23 +288,6 @@ def fingerprint(task: Annotated[str, typer.Argument(help="The task.")]) -> None:
     from harness import api, listing
 
     listing.written([api.fingerprint(task)])
-
-
-def expand(arguments: Sequence[str]) -> list[str]:
-    """Write ``--seeds 0 1 2`` as ``--seeds 0 --seeds 1 --seeds 2``, the form that the parser knows."""
-    out: list[str] = []
-    within = False
-    for argument in arguments:
-        if within and argument.lstrip("-").isdigit():
-            out += ["--seeds", argument]
-        elif argument == "--seeds":
-            within = True
-        else:
-            if within and (not out or out[-2:-1] != ["--seeds"]):
-                out.append("--seeds")
-            within = False
-            out.append(argument)
-    return [*out, "--seeds"] if within and out[-2:-1] != ["--seeds"] else out
 
 
 def main() -> None:

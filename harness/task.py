@@ -306,31 +306,3 @@ def combined_fingerprint(task: Task, regime: str) -> str:
     """Return one hash over the fingerprints of all splits of a regime."""
     lines = "\n".join(f"{name} {value}" for name, value in sorted(task.fingerprints(regime).items()))
     return hashlib.sha256(lines.encode()).hexdigest()[:32]
-
-
-def overlap(task: Task, regime: str, train_examples: int = 65_536) -> dict[str, dict[str, float]]:
-    """Return, for each bounded split, the share of its inputs that occur in each split listed before it.
-
-    A stream is represented by its first ``train_examples`` examples.
-    """
-
-    def keys(examples: Examples) -> list[bytes]:
-        arrays = [examples.inputs[name] for name in sorted(examples.inputs)]
-        return [
-            b"|".join(np.trim_zeros(array[row].ravel(), "b").tobytes() for array in arrays)
-            for row in range(len(examples))
-        ]
-
-    train = task.split(task.regime(regime).train)
-    loaded = stream_sample(task, train, train_examples) if isinstance(train, Stream) else task.load(train.name)
-    seen = {train.name: set(keys(loaded))}
-    rates: dict[str, dict[str, float]] = {}
-    for name in (task.regime(regime).validation, *task.regime(regime).tests):
-        own = keys(task.load(name))
-        rates[name] = {
-            other: round(sum(key in there for key in own) / len(own), 6)
-            for other, there in seen.items()
-            if any(key in there for key in own)
-        }
-        seen[name] = set(own)
-    return rates

@@ -22,9 +22,10 @@ import yaml
 from typer.testing import CliRunner
 
 import harness
-from harness.cli import app, expand
+from harness.cli import app
 from harness.mirror import tracking_uri
 from harness.model import get_model
+from harness.options import expand
 from harness.recipe import match_recipes, read_recipe, recipe_paths
 from harness.registry import TASKS, match_tasks
 from harness.results import find_bundles, read_run

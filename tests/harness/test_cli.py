@@ -439,14 +439,6 @@ def test_output_in_a_pipe_is_plain_and_short(readhead):
     assert len(out.splitlines()) < 50
 
 
-def test_seeds_may_be_listed_after_one_option():
-    assert cli.expand(["run", "a", "--seeds", "0", "1", "--task", "t"]) == [
-        *("run", "a", "--seeds", "0", "--seeds", "1", "--task", "t")
-    ]
-    assert cli.expand(["--seeds", "x"]) == ["--seeds", "x"]
-    assert cli.expand(["--seeds"]) == ["--seeds"]
-
-
 def test_help_is_fast():
     """Under 0.4 s on a quiet machine: nothing heavy may be imported."""
     heavy = ("torch", "pandas", "numpy", "pydantic", "mlflow")

@@ -8,14 +8,14 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from harness import api
 from harness.errors import UserError
 from harness.families.base import Examples
 from harness.families.transduction import EOS, TRANSDUCTION, Spec
 from harness.metrics.transduction import SEQUENCE_METRICS
+from harness.pins import overlap
 from harness.registry import get_task, task_names
 from harness.splits import Split, Stream, fingerprint
-from harness.task import Regime, Task, overlap
+from harness.task import Regime, Task
 
 
 class Numbered(Task):
@@ -245,19 +245,3 @@ def test_every_task_pins_the_fingerprint_of_every_split(name):
         if task.missing(regime) is None:
             for split in used:
                 task.load(split)
-
-
-def test_a_new_split_is_pinned_beside_the_others(tmp_path, monkeypatch):
-    class Mine(type(get_task("babi/qa1"))):
-        fingerprint_path = tmp_path / "mine.fingerprints.json"
-
-    pinned = json.loads(json.dumps(get_task("babi/qa1").pinned))
-    new = pinned["splits"].pop("test")
-    pinned["splits"]["elsewhere"], pinned["overlap"]["elsewhere"] = "0" * 64, {"test": {}}  # of a regime not here
-    Mine.fingerprint_path.write_text(json.dumps(pinned))
-    monkeypatch.setattr(api, "get_task", lambda name: Mine())
-    written = json.loads(api.fingerprint("mine").read_text())
-    assert written["splits"] == pinned["splits"] | {"test": new}
-    assert written["overlap"] == pinned["overlap"]
-    with pytest.raises(UserError, match=r"in mine\.fingerprints\.json; they are fixed"):
-        api.fingerprint("mine")

@@ -9,9 +9,9 @@ from numpy.random import RandomState
 
 from harness.errors import UserError
 from harness.families.tape import LOGIT_RANGE, quantise
+from harness.pins import overlap
 from harness.registry import get_task
 from harness.splits import Split, generator, load_block, partition
-from harness.task import overlap
 from tasks.ntm.copy import BITS, LADDER, TRAIN_LENGTHS, Copy
 
 

@@ -10,9 +10,9 @@ from numpy.random import RandomState
 
 from harness.errors import UserError
 from harness.families.tape import LOGIT_RANGE, quantise
+from harness.pins import overlap
 from harness.registry import get_task
 from harness.splits import Split, load_block, partition
-from harness.task import overlap
 from tasks.ntm.repeat_copy import LADDER, PAIRS, RepeatCopy
 
 ROLES = st.sampled_from(["train", "validation", "test"])

@@ -6,9 +6,9 @@ import torch
 from numpy.random import RandomState
 
 from harness.families.transduction import BOS, EOS, FIRST_SYMBOL, PAD, UNKNOWN
+from harness.pins import overlap
 from harness.registry import get_task
 from harness.splits import Split, generator, load_block, partition
-from harness.task import overlap
 from tasks.seq2seq.copy import Copy
 from tasks.seq2seq.suite import LADDER, SYMBOLS, TRAIN_LENGTHS
 
