@@ -234,7 +234,7 @@ def _check_selection(folder: Path, run: Run, task: Task) -> None:
                 f"its curve has {found}"
             )
     cost = run.cost
-    if cost is None or cost.parameters < 0 or not (cost.flops is None or cost.flops >= 0):
+    if cost is None or min(cost.parameters, cost.flops or 0, cost.flops_in_training or 0) < 0:
         raise CorruptBundleError(f"{folder}: a trained run needs its cost")
     if cost.examples != int(curve["examples"].iloc[-1]) or cost.seconds != float(curve["seconds"].iloc[-1]):
         raise CorruptBundleError(f"{folder}: examples or seconds of its cost are not those at the end of its curve")

@@ -1,4 +1,4 @@
-"""What a model costs: parameters, and floating-point operations of a forward pass."""
+"""What a model costs: parameters, and floating-point operations of a forward pass, also over the phases of a run."""
 
 import copy
 import warnings
@@ -9,6 +9,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from harness.families.base import Batch
+from harness.schedule import Schedule, phase_examples
 from harness.splits import AnySplit, Stream, generator
 from harness.task import Task
 
@@ -44,3 +45,18 @@ def forward_flops(model: Any, batch: Batch) -> float:
             # a parameter, such as learned queries expanded over the batch.
             copy.deepcopy(model).requires_grad_(False).training_step(batch, 0)
     return counter.get_total_flops() / len(batch)
+
+
+def flops_in_training(model: Any, task: Task, schedule: Schedule, examples: int) -> float:
+    """Return ``forward_flops`` of a training example, the mean over the phases of a run of so many ``examples``.
+
+    In each phase the model is told which one it is, and counted on the split that the phase trains on.
+    """
+    model = copy.deepcopy(model)
+    shares = [phase_examples(phase, examples) for phase in schedule.phases]
+    total = 0.0
+    for share, phase, batches in zip(shares, schedule.phases, schedule.batches, strict=True):
+        if hasattr(model, "on_phase"):
+            model.on_phase(phase.name)
+        total += share * forward_flops(model, largest_training_batch(task, batches.split))
+    return total / sum(shares)

@@ -54,6 +54,8 @@ def efficiencies(board: Board, contest: Contest) -> list[Efficiency]:
         if not len(runs):
             continue
         costs = {name: runs[name].astype(float) for name in ("parameters", "flops", "examples", "seconds")}
+        phased = runs["flops_in_training"].astype(float)  # a row's older runs may lack it, and say nothing then
+        counted = phased if phased.notna().any() else costs["flops"]
         needed = examples_to(board.row(contest, ranked.row), contest)
         found.append(
             Efficiency(
@@ -61,7 +63,7 @@ def efficiencies(board: Board, contest: Contest) -> list[Efficiency]:
                 score=float(getattr(cells[ranked.row], centre)),
                 parameters=float(costs["parameters"].mean()),
                 flops=float(costs["flops"].mean()),
-                training_flops=float((PASSES * costs["flops"] * costs["examples"]).mean()),
+                training_flops=float((PASSES * counted * costs["examples"]).mean()),
                 examples=float(costs["examples"].mean()),
                 seconds=float(costs["seconds"].mean()),
                 examples_to=float(np.median(needed)) if len(needed) else math.nan,

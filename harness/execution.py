@@ -216,7 +216,7 @@ def _train_and_save(
         harness = Harness(task, planned.regime, spec, loader, checkpoints, progress, mirror, identity.seed)
         harness.outcome.mirror_run = mirror.run_id if mirror else None
         harness.outcome.source_hash = origin.source_hash
-        flops = _flops(model, task, planned.regime, training)
+        flops = _flops(model, planned, schedule)
         if saved is not None and state is not None and finished == len(schedule.segments):
             harness.load_state_dict(state)  # killed between the last segment and the bundle: only scoring is left
             model.load_state_dict(saved["state_dict"])
@@ -243,13 +243,16 @@ def _aborting(mirror: Mirror) -> Iterator[None]:
         raise
 
 
-def _flops(model: pl.LightningModule, task: Task, regime: str, training: Training) -> float | None:
-    """Return forward FLOPs an example; None for a model whose step cannot run outside a trainer."""
-    batch = cost.largest_training_batch(task, task.split(task.regime(regime).train))
+def _flops(model: pl.LightningModule, planned: PlannedRun, schedule: Schedule) -> dict[str, float | None]:
+    """Return the FLOPs of a run's ``Cost``; None for a model whose step cannot run outside a trainer."""
+    task, phased = planned.task, len(schedule.phases) > 1
+    batch = cost.largest_training_batch(task, task.split(task.regime(planned.regime).train))
     try:
-        return cost.forward_flops(model, batch)
+        whole = cost.forward_flops(model, batch)
+        mean = cost.flops_in_training(model, task, schedule, planned.identity.examples) if phased else None
     except RuntimeError:
-        return None
+        return {"flops": None}
+    return {"flops": whole, "flops_in_training": mean}
 
 
 def _scored(
@@ -259,7 +262,7 @@ def _scored(
     training: Training,
     outcome: Outcome,
     origin: Provenance,
-    flops: float | None,
+    flops: dict[str, float | None],
 ) -> tuple[Run, dict[str, Any]]:
     """Score the chosen weights on the tests and return the run with the contents of its files."""
     task, identity = planned.task, planned.identity
@@ -296,7 +299,7 @@ def _scored(
             parameters=cost.parameters(model),
             examples=outcome.curve[-1]["examples"],
             seconds=round(outcome.seconds, 3),
-            flops=flops,
+            **flops,
         ),
         provenance=origin,
     )

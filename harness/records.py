@@ -92,12 +92,17 @@ class Selection(Record):
 
 
 class Cost(Record):
-    """``flops`` are of one example, forward, at the largest training size; ``seconds`` of training and validation."""
+    """``flops`` are of one example, forward, at the largest training size; ``seconds`` of training and validation.
+
+    ``flops_in_training`` are the same, but the mean over a run's phases, in which a model may have a cheaper form. A
+    run without phases has none, nor has one that is older than this number.
+    """
 
     parameters: Count
     examples: Count
     seconds: float
     flops: float | None
+    flops_in_training: float | None = Field(None, exclude_if=lambda flops: flops is None)
 
 
 class Provenance(Record):

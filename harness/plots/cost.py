@@ -30,9 +30,11 @@ class Spent:
 def spent(group: Group, contest: Contest) -> Spent:
     """Return what the seeds of a row spent and reached; a seed without a cost is not in it."""
     known = [(member.run, member.run.cost) for member in group.members if member.run.cost is not None]
+    phased = next((cost.flops_in_training for _, cost in known if cost.flops_in_training is not None), None)
+    flops = [cost.flops if phased is None else phased for _, cost in known]  # older runs of a row may lack its own
     return Spent(
         np.array([cost.seconds for _, cost in known]),
-        np.array([math.nan if cost.flops is None else cost.flops * cost.examples for _, cost in known]),
+        np.array([math.nan if f is None else f * cost.examples for f, (_, cost) in zip(flops, known, strict=True)]),
         np.array([contest.score(run) for run, _ in known]),
     )
 

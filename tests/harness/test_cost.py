@@ -6,10 +6,13 @@ import torch
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from harness.cost import forward_flops, largest_training_batch, parameters
+from baselines.relation_network import RelationNetwork
+from harness.cost import flops_in_training, forward_flops, largest_training_batch, parameters
 from harness.families.base import Batch
 from harness.families.tape import Inputs, Targets
+from harness.recipe import Phase, Training, get_recipe
 from harness.registry import get_task
+from harness.schedule import Schedule
 from harness.splits import Split
 
 B, T, C, H, K = 4, 7, 5, 6, 3
@@ -155,3 +158,38 @@ def test_learned_queries_expanded_over_the_batch_can_be_counted():
     model = Model(Queries())
     assert forward_flops(model, batch()) == 2 * T * C * H
     assert all(parameter.requires_grad for parameter in model.parameters())
+
+
+class Growing(nn.Module):
+    """A product of C × H a step, and another of the same size in the phase ``whole`` alone."""
+
+    def __init__(self):
+        super().__init__()
+        self.W = nn.Parameter(torch.randn(9, H))
+        self.phase = ""
+
+    def on_phase(self, name):
+        self.phase = name
+
+    def training_step(self, batch, batch_idx):
+        tape = batch.inputs.inputs
+        return sum((tape @ self.W).mean() for _ in range(2 if self.phase == "whole" else 1))
+
+
+def test_flops_in_training_are_the_mean_over_the_phases():
+    task, model = get_task("ntm/copy"), Growing()
+    phases = [Phase(name="part", examples=0.75), Phase(name="whole", examples=0.25)]
+    schedule = Schedule(task, "default", Training(phases=phases), 1024, 0)
+    once = 2 * 41 * 9 * H
+    assert flops_in_training(model, task, schedule, 1024) == once * (0.75 * 1 + 0.25 * 2)
+    assert model.phase == ""
+
+
+def test_the_relation_networks_first_phases_are_counted_without_pairs():
+    task = get_task("sort-of-clevr/state")
+    recipe = get_recipe("relation-network").resolve(task)
+    model = RelationNetwork(task.spec("default"), **recipe.hyperparameters)
+    whole = Schedule(task, "default", Training(), 9_800, 0)
+    own = Schedule(task, "default", recipe.training, 9_800, 0)
+    pairs, mean = (flops_in_training(model, task, schedule, 9_800) for schedule in (whole, own))
+    assert 0.9 * pairs < mean < 0.95 * pairs  # a tenth of the run has 6 terms instead of 36

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from harness import provenance
 from harness.efficiency import Efficiency, costs_table, efficiencies, front
 from harness.leaderboard import write_board
+from harness.plots.cost import spent
 from harness.records import Cost
 from harness.registry import get_task
 from harness.results import write_bundle
@@ -88,6 +89,18 @@ def test_a_row_is_on_a_front_unless_a_cheaper_one_is_as_good(tmp_path):
     assert "* Best with at most so many training FLOPs: 3 k `cheap`" in text
     assert "| `neither` | 200 |" in text
     assert "| `cheap` | **100** |" in text
+
+
+def test_the_form_a_phase_trains_is_what_counts(tmp_path):
+    """A run that is older than this count says nothing about its row, once there is a newer one."""
+    write(tmp_path, "row", 0, [1, 1], flops=100)
+    assert measured(tmp_path)["row"].training_flops == 3 * 100 * 200
+    write(tmp_path, "row", 1, [1, 1], flops=100, flops_in_training=7)
+    found = measured(tmp_path)["row"]
+    assert (found.flops, found.training_flops) == (100, 3 * 7 * 200)
+    board = load_board(tmp_path, [])
+    (contest,) = board.contests
+    assert spent(board.row(contest, "row"), contest).flops.tolist() == [7 * 200] * 2
 
 
 @given(st.dictionaries(st.text("abc", min_size=1), st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=8))
