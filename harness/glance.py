@@ -62,7 +62,8 @@ def _score(cell: Any, contest: Contest, *, spread: bool) -> str:
     """Return what a row is ranked by: the mean, or the median with how many seeds solved the task; and who failed."""
     seeds = cell.n_seeds + cell.n_failed
     if ranks_by_solved_rate(contest.task):
-        return f"{number(cell.median, cell.unit)} (solved {cell.solved_rate * seeds:.0f}/{seeds})"
+        median = "median " if seeds > 1 else ""
+        return f"{median}{number(cell.median, cell.unit)} (solved {cell.solved_rate * seeds:.0f}/{seeds})"
     shown = interval(cell.mean, cell.low, cell.high, cell.unit) if spread else number(cell.mean, cell.unit)
     return shown + (f" ({cell.n_failed} of {seeds} seeds failed)" if cell.n_failed else "")
 

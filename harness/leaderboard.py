@@ -21,7 +21,7 @@ from harness.plots import FIGURES, STUDY, figures, kinds, plotting_versions, stu
 from harness.published import KINDS
 from harness.ranking import MEAN_RULE, TAPE_RULE, ranks_table
 from harness.sections import SectionWriter, elsewhere
-from harness.standings import Board, doubts, load_board
+from harness.standings import Board, doubts, load_board, suite_order
 from harness.studies import read_studies
 from harness.suites import SuiteTable, suite_tables, suites_table
 from harness.tables import csv_bytes
@@ -107,7 +107,7 @@ def render(
 
     suites = [
         shown
-        for suite in sorted(set(content.scores["suite"]))
+        for suite in sorted(set(content.scores["suite"]), key=suite_order)
         if (shown := _suite(content, scored, findings, suite, link))
     ]
     return environment.get_template("leaderboard.md.j2").render(

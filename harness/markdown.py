@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 DASH = "–"
-_PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 def number(value: float, unit: str = "") -> str:

@@ -77,7 +77,7 @@ def _score(row: SuiteRow, notes: Notes) -> str:
         lacking = "; ".join(f"{reason}: {_listed(labels)}" for reason, labels in row.missing.items())
         return "partial" + notes.mark(lacking)
     if row.status == "failed":
-        return DASH + notes.mark("no seed finished on every task")
+        return DASH + notes.mark("on some task no seed finished")
     return interval(row.score, *row.interval, "share")
 
 
@@ -87,12 +87,12 @@ def _listed(labels: Any) -> str:
 
 
 def _seeds(row: SuiteRow, notes: Notes) -> str:
-    """Return how many seeds finished on all tasks, of those that were run on all."""
+    """Return how many seeds finished, the fewest and the most where tasks differ, and how many runs failed."""
     if row.missing:
         return ""
-    left_out = ", ".join(map(str, row.left_out))
-    mark = notes.mark(f"not in the score, since not run on every task: seed {left_out}") if left_out else ""
-    return f"{len(row.by_seed)}/{len(row.seeds)}{mark}"
+    fewest, most = row.seeds
+    mark = notes.mark(f"runs that failed: {row.failed}") if row.failed else ""
+    return (f"{most}" if fewest == most else f"{fewest}–{most}") + mark
 
 
 def tuned(board: Board, suite: str) -> str:

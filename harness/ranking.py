@@ -50,7 +50,8 @@ def rank_rows(cells: Sequence[Any], task: Task, groups: Mapping[str, Group], *, 
     predictions here. Rows are ordered by the task's ``rule``, those with a failed seed behind all others. Then come,
     without a rank, self-reported rows in the same order, and last the rows without a score. A row shares the leader's
     rank if nothing tells them apart: neither has a failed seed, or both have; their solved rates are equal where these
-    rank; and the bootstrap interval of the difference includes 0. ``claims`` ranks self-reported rows with the others.
+    rank; and the bootstrap interval of the difference includes 0, as it does of all rows between them. ``claims`` ranks
+    self-reported rows with the others.
     """
     named = sorted(cells, key=lambda cell: cell.row)
     ordered = sorted((cell for cell in named if not math.isnan(cell.mean)), key=lambda cell: order(cell, task))
@@ -68,21 +69,19 @@ def placed(keys: Mapping[str, tuple[float, ...]], compared: Mapping[str, Compari
     """Return the places of rows with a score, best first.
 
     ``keys`` are their sort keys in ascending order, the last part of each the score itself; ``compared`` holds the
-    differences to the leader. A row shares the leader's rank if the rest of its key is the leader's and the interval of
-    the difference includes 0.
+    differences to the leader. A row shares the leader's rank if the rest of its key is the leader's, the interval of
+    the difference includes 0, and the same holds for every row before it: a row whose seeds scatter does not overtake
+    a better one that is told apart.
     """
     leader = next(iter(keys))
-
-    def tied(row: str) -> bool:
-        alike = keys[row][:-1] == keys[leader][:-1]
-        return row == leader or (alike and row in compared and not compared[row].separated)
-
-    rows = sorted(keys, key=lambda row: not tied(row))  # stable: within and behind the leader's rank the order stays
     ranked: list[Ranked] = []
-    for place, row in enumerate(rows, start=1):
-        equal = place > 1 and keys[row] == keys[rows[place - 2]]
-        rank = 1 if tied(row) else ranked[-1].rank if equal else place
-        ranked.append(Ranked(row, rank, tied(row) and row != leader, compared.get(row)))
+    tied = True
+    for place, (row, key) in enumerate(keys.items(), start=1):
+        alike = key[:-1] == keys[leader][:-1]
+        tied = tied and (row == leader or (alike and row in compared and not compared[row].separated))
+        equal = place > 1 and key == keys[ranked[-1].row]
+        rank = 1 if tied else ranked[-1].rank if equal else place
+        ranked.append(Ranked(row, rank, tied and row != leader, compared.get(row)))
     return ranked
 
 

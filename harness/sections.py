@@ -67,9 +67,15 @@ def ladder(task: Task, regime: str) -> list[tuple[str, float]]:
     """Return the tests beyond the first one's sizes with their size, at most ``LADDER_SHOWN``, evenly chosen."""
     first, *others = task.regime(regime).tests
     _, largest = size_range(task, first)
-    beyond = [(split, size) for split in others if (size := split_size(task, split)) > largest]
+    beyond = [(split, size) for split in others if (size := _rung_size(task, split)) > largest]
     chosen = np.unique(np.linspace(0, len(beyond) - 1, min(LADDER_SHOWN, len(beyond))).round().astype(int))
     return [beyond[index] for index in chosen]
+
+
+def _rung_size(task: Task, split: str) -> float:
+    """Return the one size of a test, or what its rung of the ladder is called where its sizes differ; NaN off it."""
+    one, rung = split_size(task, split), task.bounded(split).ladder
+    return one if rung is None or not math.isnan(one) else rung
 
 
 def lines(board: Board, contest: Contest) -> list[Line]:
@@ -123,24 +129,27 @@ class SectionWriter:
 
     def scores(self) -> str:
         """Return the table of scores."""
-        headline, median = self.task.headline, ranks_by_solved_rate(self.task)
-        header = ["rank", "row", heading(headline)]
-        header += ["median", "worst"] * median + [heading(metric) for metric in self.task.metrics[1:]]
+        headline, first = self.task.headline, ranks_by_solved_rate(self.task)
+        own = ["solved", f"median {heading(headline)}", "mean", "worst"] if first else [heading(headline)]
+        header = ["rank", "row", *own, *(heading(metric) for metric in self.task.metrics[1:])]
         header += [f"at {_rung(split)}" for split, _ in self.ladder]
-        header += ["solved"] * (headline.solved is not None) + ["seeds", "published"]
-        return table(header, [self.score_line(line, median) for line in self.lines], range(2, len(header) - 1))
+        header += ["solved"] * (headline.solved is not None and not first) + ["seeds", "published"]
+        return table(header, [self.score_line(line, first) for line in self.lines], range(2, len(header) - 1))
 
-    def score_line(self, line: Line, median: bool) -> list[str]:
-        """Return one row of the table of scores."""
+    def score_line(self, line: Line, first: bool) -> list[str]:
+        """Return one row of the table of scores, with what rows rank by ``first``: how many seeds solved the task."""
         headline, test = self.task.headline, self.contest.test
         cell = self.cell(line, test, headline)
-        shown = [self.rank(line), self.label(line), self.value(cell)]
-        for value in (cell.median, cell.worst) if cell else (math.nan, math.nan):
-            shown += [number(value, headline.unit)] * median
+        solved = _of_seeds(cell, cell.solved_rate * _seeds(cell)) if cell else ""
+        shown, mean = [self.rank(line), self.label(line)], self.value(cell)
+        if first:
+            median, worst = (cell.median, cell.worst) if cell else (math.nan, math.nan)
+            shown += [solved, number(median, headline.unit), mean, number(worst, headline.unit)]
+        else:
+            shown.append(mean)
         shown += [self.value(self.cell(line, test, metric), spread=False) for metric in self.task.metrics[1:]]
         shown += [self.value(self.cell(line, split, headline), spread=False) for split, _ in self.ladder]
-        if headline.solved is not None:
-            shown.append(_of_seeds(cell, cell.solved_rate * _seeds(cell)) if cell else "")
+        shown += [solved] * (headline.solved is not None and not first)
         return [*shown, _of_seeds(cell, cell.n_seeds) if cell else "", self.published(line)]
 
     def cell(self, line: Line, split: str, metric: Metric) -> Any:

@@ -17,6 +17,9 @@ from harness.results import EXTERNAL_BUDGET
 from harness.tables import with_shipped
 from harness.task import Task
 
+STORY = ("seq2seq", "geometry", "ntm", "babi-official", "babi", "sort-of-clevr")
+"""Suites in the order in which the board tells how models came to read the past; suites of others follow."""
+
 
 @dataclass(frozen=True)
 class Contest:
@@ -122,7 +125,13 @@ class Board:
 
 def _reading_order(contest: Contest) -> tuple[Any, ...]:
     regimes, budgets = list(contest.task.regimes), contest.task.budgets
-    return contest.task.name, regimes.index(contest.regime), -budgets.get(contest.budget, 0), contest.budget
+    place = regimes.index(contest.regime), -budgets.get(contest.budget, 0), contest.budget
+    return *suite_order(contest.task.suite), contest.task.name, *place
+
+
+def suite_order(suite: str) -> tuple[int, str]:
+    """Return a key that sorts suites as the board shows them: those of ``STORY``, then others by name."""
+    return STORY.index(suite) if suite in STORY else len(STORY), suite
 
 
 def load_board(results: Path, published: Sequence[Path] | None = None) -> Board:

@@ -23,10 +23,10 @@ SUITE_COLUMNS = (
 )
 """Columns of ``results/tables/suites.csv``: a line a row, and one for each task and regime that it has.
 
-``status``: ``complete``; ``partial`` (something is ``missing``); ``failed`` (no seed finished everywhere).
+``status``: ``complete``; ``partial`` (something is ``missing``); ``failed`` (no seed finished on some task).
+``n_seeds`` of a suite are the fewest that finished on a task.
 """
 FOREIGN = "its runs are not here but in the installed package"
-NO_COMMON_SEED = "no seed was run on all tasks"
 NO_SCALE = "no floor or no ceiling was run"
 
 
@@ -73,41 +73,39 @@ class SuiteRow:
         return not self.missing
 
     @cached_property
-    def seeds(self) -> list[int]:
-        """The seeds that were run on every task that the row was run on."""
-        return sorted(set.intersection(*map(set, self.scores.values()))) if self.scores else []
+    def finished(self) -> Mapping[Scale, Mapping[int, float]]:
+        """Of every task the seeds that have a score."""
+        return {
+            scale: {seed: score for seed, score in own.items() if not math.isnan(score)}
+            for scale, own in self.scores.items()
+        }
 
-    @cached_property
-    def by_seed(self) -> dict[int, float]:
-        """The mean over the tasks, of each seed that has a score on all of them."""
-        means = {seed: np.mean([scores[seed] for scores in self.scores.values()]) for seed in self.seeds}
-        return {seed: round(float(mean), DECIMALS) for seed, mean in means.items() if not math.isnan(mean)}
+    @property
+    def seeds(self) -> tuple[int, int]:
+        """The fewest and the most seeds that finished on a task."""
+        counts = [len(own) for own in self.finished.values()]
+        return min(counts, default=0), max(counts, default=0)
 
     @property
     def failed(self) -> int:
-        """How many of the seeds failed on some task."""
-        return len(self.seeds) - len(self.by_seed)
-
-    @property
-    def left_out(self) -> list[int]:
-        """The seeds that were run on some tasks only."""
-        return sorted(set().union(*self.scores.values()) - set(self.seeds))
+        """How many runs failed, over all tasks."""
+        return sum(map(len, self.scores.values())) - sum(map(len, self.finished.values()))
 
     @property
     def score(self) -> float:
-        """The suite score; NaN for a partial row and for one without a seed that finished everywhere."""
-        if not self.complete or not self.by_seed:
+        """The mean over tasks of the mean over seeds; NaN for a partial row, and if no seed finished on some task."""
+        if not self.complete or not self.seeds[0]:
             return math.nan
-        return round(float(np.mean(list(self.by_seed.values()))), DECIMALS)
+        return round(float(np.mean([self.at(scale) for scale in self.scores])), DECIMALS)
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The t interval of the score over seeds."""
-        return (
-            (math.nan, math.nan)
-            if math.isnan(self.score)
-            else t_interval(np.array(list(self.by_seed.values())), (0, 1))
-        )
+        """The t interval of the score over seeds, where the same ones finished on all tasks; NaN elsewhere."""
+        alike = {frozenset(own) for own in self.finished.values()}
+        if math.isnan(self.score) or len(alike) > 1:
+            return math.nan, math.nan
+        by_seed = [[own[seed] for own in self.finished.values()] for seed in sorted(next(iter(alike)))]
+        return t_interval(np.mean(by_seed, axis=1), (0, 1))
 
     @property
     def status(self) -> str:
@@ -115,10 +113,8 @@ class SuiteRow:
         return "partial" if not self.complete else "failed" if math.isnan(self.score) else "complete"
 
     def at(self, scale: Scale) -> float:
-        """Return the mean on one task: over the seeds that the suite score is of, or over all where there is none."""
-        own = self.scores.get(scale, {})
-        values = [own[seed] for seed in (self.by_seed if self.status == "complete" else own)]
-        known = [value for value in values if not math.isnan(value)]
+        """Return the mean on one task over the seeds that finished; NaN if none did."""
+        known = list(self.finished.get(scale, {}).values())
         return float(np.mean(known)) if known else math.nan
 
 
@@ -210,10 +206,7 @@ def _row(board: Board, row: str, budget: str, scales: Sequence[Scale]) -> SuiteR
         if any(member.run.departs_from_budget for member in group.members):
             departing.append(scale.label)
     title = groups[0].first.title if groups else row
-    found = SuiteRow(row, title, scores, missing, stale, departing, any(group.self_reported for group in groups))
-    if not missing and not found.seeds:
-        missing[NO_COMMON_SEED] = [scale.label for scale in scales]
-    return found
+    return SuiteRow(row, title, scores, missing, stale, departing, any(group.self_reported for group in groups))
 
 
 def _absence(board: Board, scale: Scale, row: str, group: Group | None) -> str:
@@ -232,27 +225,23 @@ def _absence(board: Board, scale: Scale, row: str, group: Group | None) -> str:
 def _compared(
     board: Board, ranked: Sequence[SuiteRow], scored: Sequence[SuiteRow], scales: Sequence[Scale]
 ) -> dict[str, Comparison]:
-    """Return the difference of every row to the leader: the paired bootstrap, over seeds and each task's examples.
+    """Return the difference of every row to the leader: the paired bootstrap, over each task's seeds and examples.
 
-    Seeds are resampled as wholes, each with its score on all tasks; examples task by task, the same for every row.
+    Task by task: the seeds of a row, and the examples, which are the same for every row.
     """
     if not ranked or len(scored) < 2:
         return {}
-    normal: dict[str, list[np.ndarray]] = {row.row: [] for row in scored}  # a task: (resamples, seeds)
-    identities = {row.row: hashlib.sha256() for row in scored}
+    normal: dict[str, list[np.ndarray]] = {row.row: [] for row in scored}  # a task: (resamples,)
     for scale in scales:
         task = scale.contest.task
         for row in scored:
             group = board.row(scale.contest, row.row)
             assert group is not None
-            statistics = [group.statistics[seed] for seed in row.by_seed]
-            values, _ = by_seed(statistics, task.headline, f"{task.data_name}|{scale.contest.test}")
-            normal[row.row].append(scale.normalise(values))
-            identities[row.row].update(np.stack(statistics).tobytes())
-    resampled: dict[str, Resampled] = {}
-    for row in scored:
-        own = np.array(list(row.by_seed.values()))
-        resampled[row.row] = over_seeds(np.mean(normal[row.row], axis=0), own, identities[row.row].hexdigest())
+            statistics = [group.statistics[seed] for seed in row.finished[scale]]
+            values, own = by_seed(statistics, task.headline, f"{task.data_name}|{scale.contest.test}")
+            identity = hashlib.sha256(scale.label.encode() + np.stack(statistics).tobytes()).hexdigest()
+            normal[row.row].append(over_seeds(scale.normalise(values), own, identity).resamples)
+    resampled = {row.row: Resampled(row.score, np.mean(normal[row.row], axis=0)) for row in scored}
     leader = ranked[0].row
     return {name: difference(found, resampled[leader]) for name, found in resampled.items() if name != leader}
 
@@ -267,7 +256,7 @@ def suites_table(tables: Sequence[SuiteTable]) -> pd.DataFrame:
             missing = "; ".join(f"{reason}: {', '.join(labels)}" for reason, labels in row.missing.items())
             known: dict[str, object] = {"suite": found.suite, "budget": found.budget, "row": row.row}
             low, high = row.interval
-            numbers = {"score": row.score, "low": low, "high": high, "n_seeds": len(row.by_seed)}
+            numbers = {"score": row.score, "low": low, "high": high, "n_seeds": row.seeds[0]}
             numbers |= {"n_failed": row.failed, "difference": compared.difference}
             numbers |= {"difference_low": compared.low, "difference_high": compared.high}
             standing = {"status": row.status, "rank": place.rank, "tied": "yes" if place.tied else ""}
@@ -279,14 +268,13 @@ def suites_table(tables: Sequence[SuiteTable]) -> pd.DataFrame:
 
 def _task_line(row: SuiteRow, scale: Scale) -> dict[str, object]:
     """Return the line of one task and regime, its score normalised."""
-    own = row.scores[scale]
-    failed = sum(map(math.isnan, own.values()))
+    finished = len(row.finished[scale])
     return {
         "task": scale.contest.task.name,
         "regime": scale.contest.regime,
         "score": row.at(scale),
-        "n_seeds": len(own) - failed,
-        "n_failed": failed,
+        "n_seeds": finished,
+        "n_failed": len(row.scores[scale]) - finished,
         "floor": scale.floor,
         "ceiling": scale.ceiling,
     }

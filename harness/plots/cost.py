@@ -1,4 +1,4 @@
-"""Score against what it cost: seconds of a run, and FLOPs of all its training examples."""
+"""Score against what it cost: seconds of a run, and its training FLOPs."""
 
 import math
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
+from harness.efficiency import PASSES
 from harness.groups import Group
 from harness.markdown import number
 from harness.plots.style import label, legend, mark_undefined, panels, score_axis, style_of
@@ -15,7 +16,7 @@ from harness.ranking import centre_of
 from harness.standings import Board, Contest
 from harness.statistics import Centre
 
-AXES = {"seconds": "seconds a run", "flops": "forward FLOPs of all training examples"}
+AXES = {"seconds": "seconds a run", "flops": "training FLOPs"}
 
 
 @dataclass(frozen=True)
@@ -32,9 +33,10 @@ def spent(group: Group, contest: Contest) -> Spent:
     known = [(member.run, member.run.cost) for member in group.members if member.run.cost is not None]
     phased = next((cost.flops_in_training for _, cost in known if cost.flops_in_training is not None), None)
     flops = [cost.flops if phased is None else phased for _, cost in known]  # older runs of a row may lack its own
+    counted = np.array([math.nan if one is None else one for one in flops])
     return Spent(
         np.array([cost.seconds for _, cost in known]),
-        np.array([math.nan if f is None else f * cost.examples for f, (_, cost) in zip(flops, known, strict=True)]),
+        PASSES * counted * np.array([cost.examples for _, cost in known]),
         np.array([contest.score(run) for run, _ in known]),
     )
 

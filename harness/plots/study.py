@@ -29,5 +29,5 @@ def draw(board: Board, study: Study) -> Figure:
     score_axis(axis, metric, np.concatenate([np.empty(0), *(curve.centre for _, _, curve in lines)]))
     axis.set_xlabel(task.size_name)
     caption = f"line: {centre_of(task)} over seeds; band: 95 % t interval; shaded: sizes trained on; ×: no value"
-    legend(figure, axis, f"{study.suite} · {study.budget}", caption)
+    legend(figure, axis, f"{study.suite} · {study.budget}", caption, handle=5.0)
     return figure

@@ -171,9 +171,10 @@ def thin_lines(axis: Axes, lines: Sequence[tuple[np.ndarray, np.ndarray]], style
     axis.plot(x, y, color=style.colour, linewidth=0.6, alpha=0.5, zorder=zorder)
 
 
-def legend(figure: Figure, axis: Axes, title: str, caption: str) -> None:
+def legend(figure: Figure, axis: Axes, title: str, caption: str, handle: float = 2.0) -> None:
     """Say above the panels what is shown and what lines and bands mean; put one legend for all panels below them.
 
+    ``handle`` is the length of a line in the legend, in widths of a letter: dashes need more than a colour does.
     Margins are set by hand, in inches: a layout engine would draw every figure twice.
     """
     handles, labels = axis.get_legend_handles_labels()
@@ -187,7 +188,9 @@ def legend(figure: Figure, axis: Axes, title: str, caption: str) -> None:
     )
     heading = f"{title}   ({caption})"
     figure.text(0.1 / WIDTH, 1 - 0.08 / height, heading, ha="left", va="top", fontsize=7.5, color=GREY)
-    figure.legend(handles, labels, loc="lower center", bbox_to_anchor=(0.5, 0), ncols=columns, frameon=False)
+    figure.legend(
+        handles, labels, loc="lower center", bbox_to_anchor=(0.5, 0), ncols=columns, frameon=False, handlelength=handle
+    )
 
 
 def plotting_versions() -> dict[str, str]:

@@ -100,7 +100,7 @@ def test_the_form_a_phase_trains_is_what_counts(tmp_path):
     assert (found.flops, found.training_flops) == (100, 3 * 7 * 200)
     board = load_board(tmp_path, [])
     (contest,) = board.contests
-    assert spent(board.row(contest, "row"), contest).flops.tolist() == [7 * 200] * 2
+    assert spent(board.row(contest, "row"), contest).flops.tolist() == [3 * 7 * 200] * 2
 
 
 @given(st.dictionaries(st.text("abc", min_size=1), st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=8))

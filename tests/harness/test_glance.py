@@ -72,7 +72,7 @@ def test_tapes_show_the_median_and_how_many_seeds_solved_it(tmp_path):
         bundles.write_trained(tmp_path, TAPE, "often", seed, damage, "standard")
     bundles.write_trained(tmp_path, TAPE, "never", 0, 1.5, "standard")
     ((*_, score, behind, _, _, _),) = cells(tmp_path)
-    assert score == "<0.001 (solved 2/3)"
+    assert score == "median <0.001 (solved 2/3)"
     assert re.fullmatch(r"`never` [\d.]+ \(solved 0/1\)", behind)
 
 

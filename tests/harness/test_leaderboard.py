@@ -15,10 +15,11 @@ from harness.errors import CorruptBundleError, UserError
 from harness.leaderboard import check_board, collect, write_board
 from harness.markdown import DASH, escape, interval, number
 from harness.published import COLUMNS
-from harness.registry import get_task
+from harness.registry import get_task, task_names
 from harness.reruns import record_rerun
 from harness.results import find_bundles, read_run, write_bundle
-from harness.standings import Board, load_board
+from harness.sections import ladder
+from harness.standings import STORY, Board, load_board, suite_order
 from harness.statistics import t_interval
 from harness.tables import csv_bytes, read_runs, read_scores
 
@@ -473,6 +474,7 @@ def test_a_checkout_ships_no_tables():
         (1_352_969, "count", "1.35 M"),
         (131_072, "count", "131 k"),
         (2.5e12, "FLOPs", "2.5 T"),
+        (4.35e15, "FLOPs", "4.35 P"),
     ],
 )
 def test_numbers(value, unit, shown):
@@ -522,3 +524,13 @@ def test_a_strangers_row_has_a_rank_once_it_was_run_again_here(tmp_path, no_figu
     assert "community row, re-run here" in (tmp_path / "board.md").read_text()
     bundles.write_trained(tmp_path, "seq2seq/copy", "theirs", 1, 0.0, kind="community")  # another in its place
     assert ranks()["theirs"][0] is None
+
+
+def test_suites_stand_in_the_order_of_the_story():
+    known = [*reversed(STORY), "zebra", "aardvark"]
+    assert sorted(known, key=suite_order) == [*STORY, "aardvark", "zebra"]
+    assert {name.split("/")[0] for name in task_names()} == set(STORY)
+
+
+def test_the_ladder_of_a_table_has_tests_of_several_sizes():
+    assert ladder(get_task("seq2seq/translate"), "15")[0] == ("test-20", 20)

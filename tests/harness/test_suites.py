@@ -215,24 +215,24 @@ def test_a_failed_seed_is_counted_and_ranks_below(results):
         ("brittle-too", None),
     ]
     brittle = found.rows["brittle"]
-    assert (list(brittle.by_seed), brittle.failed) == ([0, 1], 1)
-    assert brittle.score == pytest.approx(((measured - floor[:, None]) / (1 - floor[:, None])).mean(), abs=1e-9)
+    third = read_run(results / "runs" / REVERSE / "default/brittle/standard/seed-2").score("test", "exact_match")
+    means = np.array([measured[0].mean(), np.mean([*measured[1], third])])
+    assert (brittle.seeds, brittle.failed) == ((2, 3), 1)
+    assert brittle.score == pytest.approx(((means - floor) / (1 - floor)).mean(), abs=1e-9)
     assert found.rows["brittle-too"].status == "failed"
 
 
-def test_a_seed_of_some_tasks_only_is_left_out_and_told(results, tmp_path):
-    fill(results, "lstm", 0.02, seeds=3, tasks=(COPY,))
-    fill(results, "lstm", 0.02, seeds=2, tasks=(REVERSE,))
-    row = only_table(results).rows["lstm"]
-    assert (row.seeds, row.left_out, row.failed) == ([0, 1], [2], 0)
+def test_every_finished_seed_counts_whatever_the_other_tasks_have(results, tmp_path):
+    """A row's bad seed on one task is not lost because the other task was run once."""
+    (one,), (two,) = fill(results, "lstm", 0.02, seeds=3, tasks=(COPY,)), fill(results, "lstm", 0.1, 1, (REVERSE,))
+    row, floor = only_table(results).rows["lstm"], floors(results)
+    means = np.array([one.mean(), two.mean()])
+    assert row.score == pytest.approx(((means - floor) / (1 - floor)).mean(), abs=1e-9)
+    assert [row.at(scale) for scale in row.scores] == pytest.approx(((means - floor) / (1 - floor)).tolist())
+    assert (row.seeds, row.failed) == ((1, 3), 0)
+    assert math.isnan(row.interval[0])  # other seeds on other tasks
     write_board(results, tmp_path / "board.md", [])
-    assert "not run on every task: seed 2" in (tmp_path / "board.md").read_text()
-
-
-def test_rows_without_a_common_seed_have_no_score(results):
-    fill(results, "lstm", 0.02, seeds=1, tasks=(COPY,))
-    bundles.write_trained(results, REVERSE, "lstm", 1, 0.02, "standard")
-    assert only_table(results).rows["lstm"].missing == {suites.NO_COMMON_SEED: [COPY, REVERSE]}
+    assert "| 2/2 | 1–3 |" in (tmp_path / "board.md").read_text()
 
 
 def test_a_self_reported_row_has_a_score_and_no_rank(results):
