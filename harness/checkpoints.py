@@ -91,10 +91,9 @@ class Checkpoints:
         self.last.unlink(missing_ok=True)
 
     def clear(self) -> None:
-        """Forget everything about the run except that it is claimed."""
+        """Drop the checkpoint; the weights of a finished run stay until others take their place."""
         if leading():
-            for path in (self.last, self.weights):
-                path.unlink(missing_ok=True)
+            self.last.unlink(missing_ok=True)
 
 
 def interrupted() -> list[Path]:

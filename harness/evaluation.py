@@ -24,8 +24,9 @@ def evaluating(model: Any) -> Iterator[None]:
     """Evaluation mode, no gradients, a fixed random state; all three are put back."""
     was_training = model.training
     model.eval()
+    graphics = [model.device] if model.device.type == "cuda" else []
     try:
-        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        with torch.no_grad(), torch.random.fork_rng(devices=graphics):
             torch.manual_seed(0)
             yield
     finally:
@@ -103,15 +104,22 @@ def explain(model: Any, task: Task, regime: str, spec: Any) -> dict[str, np.ndar
         examples = task.load(split).take(slice(row, row + 1))
         if unsupported(type(model), spec, float(examples.sizes[0])) is not None:
             continue
-        inputs = task.family.batch(examples).inputs
-        with evaluating(model):
-            explanation = model.explain(inputs)
-            prediction = model.predict_step(inputs, 0)
-        if not isinstance(explanation, dict):
-            raise UserError(f"explain returned a {type(explanation).__name__}; return a dict of tensors")
-        for name, tensor in (vars(prediction) | explanation).items():
-            shown[f"{split}/{row}/{name}"] = pictured(tensor.detach().cpu().numpy()[0])
+        for name, array in explained(model, task.family.batch(examples).inputs).items():
+            shown[f"{split}/{row}/{name}"] = array
     return shown
+
+
+def explained(model: Any, inputs: Any) -> dict[str, np.ndarray]:
+    """Return what ``explain`` and ``predict_step`` say of the first example of ``inputs``, by name."""
+    with evaluating(model):
+        explanation = model.explain(inputs)
+        prediction = model.predict_step(inputs, 0)
+    if not isinstance(explanation, dict):
+        raise UserError(f"explain returned a {type(explanation).__name__}; return a dict of tensors")
+    for name, value in explanation.items():
+        if not isinstance(value, torch.Tensor):
+            raise UserError(f"explain returned a {type(value).__name__} as {name!r}; return a dict of tensors")
+    return {name: pictured(x.detach().cpu().numpy()[0]) for name, x in (vars(prediction) | explanation).items()}
 
 
 def pictured(array: np.ndarray) -> np.ndarray:

@@ -22,13 +22,13 @@ from rich.markup import escape
 
 from harness import cost, provenance
 from harness.checkpoints import Checkpoints
-from harness.errors import CorruptBundleError, ReadheadError, RunFailedError
-from harness.evaluation import AUDITED, evaluate, evaluating, explain
+from harness.errors import CorruptBundleError, ReadheadError, RunFailedError, UserError
+from harness.evaluation import AUDITED, evaluate, evaluating, explain, explained
 from harness.families.base import Stored
 from harness.mirror import Mirror
 from harness.model import build, get_model
 from harness.progress import RunProgress, console
-from harness.ranks import leading
+from harness.ranks import RANKS, leading
 from harness.recipe import Recipe, Training
 from harness.records import Cost, Identity, Provenance, Run, Score, Selection
 from harness.results import CURVE_COLUMNS, read_run, require_writable, runs_folder, write_bundle
@@ -123,12 +123,14 @@ def existing(results: Path, identity: Identity) -> Run | None:
 
 
 def preflight(model: Any, task: Task, regime: str, spec: Any) -> None:
-    """Predict a few validation examples, so that a broken contract shows before the training and not after it."""
+    """Predict and explain a few validation examples: a broken contract shows before the training, not after it."""
     examples = task.load(task.regime(regime).validation)
     few = task.family.batch(examples.take(slice(0, AUDITED)))
     with evaluating(model):
         task.family.store(model.predict_step(few.inputs, 0), few, spec)
         task.family.audit(lambda inputs: model.predict_step(inputs, 0), few)
+    if hasattr(model, "explain"):
+        explained(model, task.family.batch(examples.take(slice(0, 1))).inputs)
 
 
 def build_model(planned: PlannedRun) -> pl.LightningModule:
@@ -156,6 +158,11 @@ def execute(
     ``RunFailedError`` where the model's code fails.
     """
     identity = planned.identity
+    if not leading() and Training.model_validate(identity.training).devices == 1:
+        raise UserError(
+            f"{identity.label} has one device, but one of {', '.join(RANKS)} says that this process is one of several, "
+            "of which only the first writes: unset it, or set devices"
+        )
     require_writable(results)
     checkpoints = Checkpoints(identity, reproduction=reproduction)
     with checkpoints.claimed(), isolated(), failures_named(identity):
@@ -167,8 +174,6 @@ def execute(
                     "changes its numbers, or run it again with --force"
                 )
             return runs_folder(results) / identity.folder, done
-        if force:
-            checkpoints.clear()
         origin = provenance.collect(get_model(planned.recipe.model), torch.get_num_threads())
         model = build_model(planned)
         spec = planned.task.spec(planned.regime)
@@ -177,7 +182,7 @@ def execute(
         except ReadheadError as error:
             raise type(error)(f"{planned.recipe.model} on {planned.task.name}: {error}") from error
         mirrored = Path(results if store is None else store) if mlflow else None
-        return _train_and_save(planned, model, spec, results, checkpoints, origin, mirrored, quiet)
+        return _train_and_save(planned, model, spec, results, checkpoints, origin, mirrored, quiet, force)
 
 
 def _train_and_save(
@@ -189,6 +194,7 @@ def _train_and_save(
     origin: Provenance,
     mirrored: Path | None,
     quiet: bool,
+    force: bool,
 ) -> tuple[Path, Run]:
     """Train (or go on), choose the weights, score the tests once, write the bundle, mirror it."""
     identity, task = planned.identity, planned.task
@@ -199,6 +205,9 @@ def _train_and_save(
     loader = SegmentLoader(schedule)
     saved = checkpoints.load_last()
     state = None if saved is None else next(iter(saved["callbacks"].values()))
+    if state is not None and force and not state["outcome"].get("forced"):
+        checkpoints.clear()  # of a run that was not to replace a finished one
+        saved = state = None
     if state is not None and state["outcome"].get("source_hash") != origin.source_hash:
         console.print(f"{escape(identity.label)} was interrupted in other code; it starts afresh")
         checkpoints.clear()
@@ -215,7 +224,7 @@ def _train_and_save(
         progress = stack.enter_context(RunProgress(identity.label, schedule.total, done, quiet or not leading()))
         harness = Harness(task, planned.regime, spec, loader, checkpoints, progress, mirror, identity.seed)
         harness.outcome.mirror_run = mirror.run_id if mirror else None
-        harness.outcome.source_hash = origin.source_hash
+        harness.outcome.source_hash, harness.outcome.forced = origin.source_hash, force
         flops = _flops(model, planned, schedule)
         if saved is not None and state is not None and finished == len(schedule.segments):
             harness.load_state_dict(state)  # killed between the last segment and the bundle: only scoring is left

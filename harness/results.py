@@ -115,7 +115,8 @@ def place_bundle(results: Path, identity: Identity, files: Mapping[str, bytes]) 
     """Put the files of a bundle where its identity says, and return the folder; an older bundle is replaced.
 
     Everything is written to a temporary folder beside the target, then renamed under a lock, so that a reader sees the
-    old bundle or the new one and never a part.
+    old bundle or the new one and never a part. Between two renames there is neither: what ends the process there is
+    undone, or, if nothing can be, mended by the next writer of this bundle.
     """
     target = runs_folder(results) / identity.folder
     try:
@@ -133,7 +134,7 @@ def place_bundle(results: Path, identity: Identity, files: Mapping[str, bytes]) 
                         os.replace(target, old / "replaced")
                         try:
                             os.replace(scratch, target)
-                        except OSError:
+                        except BaseException:  # a Ctrl-C, too, must not lose both
                             os.rename(old / "replaced", target)
                             raise
                     finally:
@@ -148,9 +149,14 @@ def place_bundle(results: Path, identity: Identity, files: Mapping[str, bytes]) 
 
 
 def _sweep(target: Path) -> None:
-    """Remove what a process left that was killed while it wrote ``target``; a younger folder may be somebody's."""
+    """Remove what a process left that was killed while it wrote ``target``; a younger folder may be somebody's.
+
+    A bundle that was about to be replaced goes back to its place, if there is none.
+    """
     for leftover in target.parent.glob(f".tmp-{target.name}-*"):
         if time.time() - leftover.stat().st_mtime > LEFTOVER_SECONDS:
+            if (leftover / "replaced").exists() and not target.exists():
+                os.rename(leftover / "replaced", target)
             shutil.rmtree(leftover, ignore_errors=True)
 
 

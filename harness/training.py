@@ -87,6 +87,7 @@ class Outcome:
     position: int = 0
     mirror_run: str | None = None
     source_hash: str = ""
+    forced: bool = False
 
     def best_value(self) -> float:
         """Return the best validation headline so far, NaN before the first."""
@@ -112,6 +113,7 @@ def random_states() -> dict[str, Any]:
         "torch": torch.get_rng_state(),
         "numpy": (name, np.asarray(keys).tolist(), *rest),
         "python": random.getstate(),
+        "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
     }
 
 
@@ -122,10 +124,16 @@ def restore_random_states(states: dict[str, Any]) -> None:
     np.random.set_state((name, np.array(keys, dtype=np.uint32), *rest))  # noqa: NPY002
     version, internal, gauss = states["python"]
     random.setstate((version, tuple(internal), gauss))
+    if states.get("cuda"):
+        torch.cuda.set_rng_state_all(states["cuda"])
 
 
-class Harness(pl.Callback):
-    """Validates, records, checkpoints and shows progress at the end of every segment; touches nothing in between."""
+class Harness(pl.callbacks.Checkpoint):
+    """Validates, records, checkpoints and shows progress at the end of every segment; touches nothing in between.
+
+    For Lightning it is a checkpoint callback: their hooks come after the model's own, so that what a model does at the
+    end of an epoch is validated and saved.
+    """
 
     def __init__(
         self,
@@ -180,6 +188,7 @@ class Harness(pl.Callback):
             self._told = segment.phase
         self._loss, self._batches, self._gradient = 0.0, 0, 0.0
         self._length = segment.stop - segment.start
+        trainer.fit_loop.max_batches = self._length  # by which Lightning knows a segment's end, and steps schedulers
 
     def on_before_optimizer_step(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, optimizer: torch.optim.Optimizer
@@ -287,7 +296,6 @@ def fit(model: pl.LightningModule, harness: Harness, training: Training, resume_
             logger=False,
             callbacks=[harness],
             profiler=NoProfiler(),
-            enable_checkpointing=False,
             enable_progress_bar=False,
             enable_model_summary=False,
             num_sanity_val_steps=0,

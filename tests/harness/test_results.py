@@ -269,6 +269,35 @@ def test_what_a_killed_writer_left_is_no_bundle_and_is_cleared_away(tmp_path):
     assert not left.exists()
 
 
+def test_a_bundle_that_a_killed_writer_was_about_to_replace_goes_back(tmp_path, monkeypatch):
+    folder = write(tmp_path, title="first")
+    left = folder.parent / ".tmp-seed-2-abc"
+    left.mkdir()
+    os.rename(folder, left / "replaced")
+    os.utime(left, (0, 0))
+    monkeypatch.setattr(Path, "write_bytes", lambda self, data: (_ for _ in ()).throw(OSError(28, "No space left")))
+    with pytest.raises(UserError, match="could not be saved"):
+        write(tmp_path, title="second")
+    assert read_run(folder).title == "first"
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+
+
+def test_ctrl_c_between_the_renames_keeps_the_old_bundle(tmp_path, monkeypatch):
+    folder = write(tmp_path, title="first")
+    real = os.replace
+
+    def interrupted(source: Path, target: Path) -> None:
+        if Path(target) == folder:
+            raise KeyboardInterrupt
+        real(source, target)
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write(tmp_path, title="second")
+    assert read_run(folder).title == "first"
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+
+
 def test_bundles_are_found_in_path_order(tmp_path):
     folders = [write(tmp_path, identity=identity(row=row, seed=seed)) for row in ("b", "a-1", "a") for seed in (1, 0)]
     assert list(find_bundles(tmp_path)) == sorted(folders)

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from harness import execution, training
+from harness.checkpoints import cache_folder
 from harness.errors import RunFailedError, UserError
 from harness.families.tape import Prediction
 from harness.model import get_model
@@ -339,9 +340,12 @@ def test_phases_set_the_learning_rate_and_tell_the_model(tmp_path, monkeypatch):
     planned = plan_one("Tiny")
     phases = [{"name": "warm", "examples": 0.5, "learning_rate": 0.5}, {"name": "main", "examples": 0.5}]
     identity = planned.identity.model_copy(update={"training": {"batch_size": 32, "phases": phases}})
-    told = []
+    told = []  # in training: a copy is told, too, when FLOPs are counted
     monkeypatch.setattr(
-        type(execution.build_model(planned)), "on_phase", lambda self, name: told.append(name), raising=False
+        type(execution.build_model(planned)),
+        "on_phase",
+        lambda self, name: told.append(name) if self._trainer else None,
+        raising=False,
     )
     _, run = run_one(execution.PlannedRun(planned.source, planned.task, "default", planned.recipe, identity), tmp_path)
     assert told == ["warm", "main"]
@@ -354,9 +358,12 @@ def test_a_run_taken_up_inside_a_phase_tells_the_model_which(tmp_path, monkeypat
     settings = {"batch_size": 32, "phases": phases, "validations": 8}
     identity = planned.identity.model_copy(update={"training": settings})
     planned = execution.PlannedRun(planned.source, planned.task, "default", planned.recipe, identity)
-    told = []
+    told = []  # in training: a copy is told, too, when FLOPs are counted
     monkeypatch.setattr(
-        type(execution.build_model(planned)), "on_phase", lambda self, name: told.append(name), raising=False
+        type(execution.build_model(planned)),
+        "on_phase",
+        lambda self, name: told.append(name) if self._trainer else None,
+        raising=False,
     )
     original = training.Harness.on_train_epoch_end
 
@@ -374,6 +381,107 @@ def test_a_run_taken_up_inside_a_phase_tells_the_model_which(tmp_path, monkeypat
     _, run = run_one(planned, tmp_path)
     assert told == ["main"]
     assert run.cost.examples == 1024
+
+
+def test_a_schedule_by_epochs_steps_at_every_validation_however_short_the_segment(tmp_path, monkeypatch):
+    planned, rates = plan_one("Tiny"), []
+    model = type(execution.build_model(planned))
+
+    def configure(self):
+        optimiser = torch.optim.SGD(self.parameters(), lr=0.1)
+        return [optimiser], [torch.optim.lr_scheduler.ExponentialLR(optimiser, 0.5)]
+
+    monkeypatch.setattr(model, "configure_optimizers", configure)
+    monkeypatch.setattr(
+        model, "on_validated", lambda self, value: rates.append(self.optimizers().param_groups[0]["lr"]), raising=False
+    )
+    phases = [{"name": "long", "examples": 0.5, "batch_size": 16}, {"name": "short", "examples": 0.5, "batch_size": 64}]
+    settings = {"phases": phases, "validations": 4}
+    identity = planned.identity.model_copy(update={"training": settings})
+    run_one(execution.PlannedRun(planned.source, planned.task, "default", planned.recipe, identity), tmp_path)
+    assert rates == [0.1 * 0.5**k for k in (1, 2, 3, 4)]
+
+
+def test_what_a_model_does_at_the_end_of_an_epoch_is_in_the_checkpoint(tmp_path, monkeypatch):
+    planned, ends = plan_one("Tiny"), []
+    model = type(execution.build_model(planned))
+    start = model.__init__
+
+    def with_a_counter(self, spec):
+        start(self, spec)
+        self.register_buffer("ends", torch.zeros(()))
+
+    monkeypatch.setattr(model, "__init__", with_a_counter)
+    monkeypatch.setattr(model, "on_train_epoch_end", lambda self: self.ends.add_(1), raising=False)
+    monkeypatch.setattr(model, "on_validated", lambda self, value: ends.append(float(self.ends)), raising=False)
+    original = training.Harness.on_train_epoch_end
+
+    def crash(self, trainer, module):
+        original(self, trainer, module)
+        if self.outcome.position == 2:
+            raise ValueError("killed")
+
+    monkeypatch.setattr(training.Harness, "on_train_epoch_end", crash)
+    with pytest.raises(RunFailedError, match="killed"):
+        run_one(planned, tmp_path)
+    monkeypatch.setattr(training.Harness, "on_train_epoch_end", original)
+    folder, run = run_one(planned, tmp_path)
+    assert ends == list(range(1, len(read_curve(folder, run)) + 1))
+
+
+def test_a_forced_run_goes_on_and_keeps_the_old_weights_until_it_ends(tmp_path, monkeypatch):
+    """The command that was interrupted begins where it was; what the stored run was scored with stays until then."""
+    planned = plan_one("Tiny")
+    run_one(planned, tmp_path)
+    (weights,) = cache_folder().rglob("weights.pt")
+    before, positions = weights.read_bytes(), []
+    original = training.Harness.on_train_epoch_end
+
+    def crash(self, trainer, module):
+        original(self, trainer, module)
+        positions.append(self.outcome.position)
+        if len(positions) == 2:
+            raise ValueError("killed")
+
+    monkeypatch.setattr(training.Harness, "on_train_epoch_end", crash)
+    with pytest.raises(RunFailedError, match="killed"):
+        run_one(planned, tmp_path, force=True)
+    assert weights.read_bytes() == before
+    assert run_one(planned, tmp_path)[1].status == "completed"  # without force the finished run is what there is
+    run_one(planned, tmp_path, force=True)
+    assert positions == list(range(1, len(positions) + 1)), "it began again instead of going on"
+    positions.clear()
+    monkeypatch.setattr(training.Harness, "on_train_epoch_end", original)
+    run_one(planned, tmp_path, force=True)
+    assert not list(cache_folder().rglob("last.ckpt"))
+
+
+def test_a_run_of_one_device_in_a_process_that_does_not_lead_says_so(tmp_path, monkeypatch):
+    monkeypatch.setenv("RANK", "1")
+    with pytest.raises(UserError, match=r"has one device, but one of RANK, LOCAL_RANK, SLURM_PROCID says"):
+        run_one(plan_one("Tiny"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("returned", "said"), [([1], "a list; return"), ({"attention": [1]}, "a list as 'attention'; return")]
+)
+def test_a_broken_explanation_shows_before_the_training(tmp_path, monkeypatch, returned, said):
+    planned = plan_one("Tiny")
+    model = type(execution.build_model(planned))
+    monkeypatch.setattr(model, "explain", lambda self, inputs: returned, raising=False)
+    monkeypatch.setattr(model, "training_step", lambda *_: pytest.fail("it was trained"))
+    with pytest.raises(UserError, match=said):
+        run_one(planned, tmp_path)
+
+
+def test_generators_of_graphics_processors_are_put_back(monkeypatch):
+    """There is none here: this holds that their states are asked for and handed back."""
+    given = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_rng_state_all", lambda: ["state"])
+    monkeypatch.setattr(torch.cuda, "set_rng_state_all", given.append)
+    training.restore_random_states(training.random_states())
+    assert given == [["state"]]
 
 
 def test_a_model_is_told_each_validation_before_the_checkpoint(tmp_path, monkeypatch):
