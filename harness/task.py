@@ -88,6 +88,8 @@ class Task(ABC):
     regime_budgets: ClassVar[Mapping[str, Mapping[str, int]]] = {}
     """By regime, the budgets that are not those of ``budgets``."""
     size_name: ClassVar[str]
+    sizes_ordered: ClassVar[bool] = True
+    """Whether sizes grow; where they only number kinds of examples, no score is drawn against them."""
 
     changes: ClassVar[Mapping[int, str]] = {}
     """What each version after the first changed."""

@@ -27,6 +27,7 @@ STUDY = "study"
 def kinds(board: Board, contest: Contest) -> list[str]:
     """Return the kinds of figure that one table has."""
     has = {
+        "size": contest.task.sizes_ordered,
         "breakdown": contest.task.breakdown,
         "answers": contest.task.draws_answers,
         "explained": explained.explaining(board, contest),

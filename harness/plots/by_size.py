@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from harness.cells import size_range
 from harness.curves import Curve, curves
@@ -70,6 +71,8 @@ def _sizes(axis: Axes, contest: Contest, drawn: list[Curve]) -> None:
         axis.set_xscale("log")
         axis.set_xticks(sizes, [f"{size:g}" for size in sizes])
         axis.minorticks_off()
+    else:
+        axis.xaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
 
 
 def _caption(contest: Contest, counts: set[int]) -> str:

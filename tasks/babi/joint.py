@@ -74,6 +74,7 @@ class JointTask(BabiTask):
     budgets: ClassVar[Mapping[str, int]] = {"smoke": 2_048, "demo": 54_000, "standard": 1_080_000, "paper": 1_080_000}
     counted: ClassVar[tuple[str, ...] | None] = ()  # a suite score of its own: the mean over the twenty tasks
     size_name = "task"
+    sizes_ordered = False
     words = WORDS
     answers = ANSWERS
     sentence_length = max(task.sentence_length for task in QA)
