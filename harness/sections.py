@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from harness.beside import Beside, beside, beside_table
 from harness.cells import size_range, split_size
 from harness.efficiency import Efficiency, at_most, efficiencies
 from harness.markdown import DASH, Notes, code, escape, interval, number, table
 from harness.metrics import Metric
-from harness.published import ALSO
-from harness.ranking import Ranked, ranks_by_solved_rate
+from harness.ranking import Ranked, centre_of, ranks_by_solved_rate
 from harness.records import RE_RUN, SELF_REPORTED
 from harness.results import EXTERNAL_BUDGET, REFERENCE_BUDGET
 from harness.standings import Board, Contest
@@ -22,9 +22,6 @@ from harness.task import Task
 
 LADDER_SHOWN = 4
 """Most sizes of the ladder in a table; the figure has them all."""
-
-SOURCES_TOLD = 10
-"""Most published numbers of a row whose notes say who else measured them; ``scores.csv`` says it of all."""
 
 ARROWS = {"max": " ↑", "min": " ↓", None: ""}
 ORIGINS = {
@@ -58,6 +55,7 @@ class Section:
     title: str
     about: str
     scores: str
+    beside: str
     costs: str
     equal: list[str]
     notes: list[str]
@@ -105,8 +103,8 @@ class SectionWriter:
 
     def section(self) -> Section:
         """Return the whole section."""
-        scores, costs = self.scores(), self.costs()
-        return Section(self.contest.title, self.about(), scores, costs, self.equal(), self.notes.lines())
+        scores, beside = self.scores(), self.beside()
+        return Section(self.contest.title, self.about(), scores, beside, self.costs(), self.equal(), self.notes.lines())
 
     def about(self) -> str:
         """Return one line on examples, tests and metric signatures."""
@@ -195,19 +193,32 @@ class SectionWriter:
         return shown + (self.notes.mark(cell.reason) if spread and cell.n_failed > 0 else "")
 
     def published(self, line: Line) -> str:
-        """Return the published numbers of a row: the headline's alone, others with metric and split."""
-        places = [
-            (split, metric) for split in self.task.regime(self.contest.regime).tests for metric in self.task.metrics
-        ]
+        """Return the published numbers of a row but those that stand in the table ``beside``, save the headline's."""
+        places = [(split, metric) for split in self.tests for metric in self.task.metrics]
         found = [(split, metric, self.cell(line, split, metric)) for split, metric in places]
+        apart = [each.metric.name for each in self.several(line)]
         known = [each for each in found if each[2] is not None and not math.isnan(each[2].published)]
-        return "; ".join(self._published(*each, brief=len(known) > SOURCES_TOLD) for each in known)
+        kept = [each for each in known if each[1].name not in apart or each[0] == self.contest.test]
+        return "; ".join([self._published(*each) for each in kept] + ["below"] * (len(known) > len(kept)))
 
-    def _published(self, split: str, metric: Metric, cell: Any, *, brief: bool) -> str:
+    def _published(self, split: str, metric: Metric, cell: Any) -> str:
         what = "" if metric is self.task.headline else f"{metric.title} "
         where = "" if split == self.contest.test else f" at {_rung(split)}"
-        source = cell.published_source.partition(ALSO)[0] if brief and where else cell.published_source
-        return f"{what}{number(cell.published, cell.unit)}{where}{self.notes.mark(source)}"
+        return f"{what}{number(cell.published, cell.unit)}{where}{self.notes.mark(cell.published_source)}"
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """The tests of the table's regime."""
+        return self.task.regime(self.contest.regime).tests
+
+    def several(self, line: Line) -> list[Beside]:
+        """Return the metrics in which a row has several published numbers."""
+        return beside(line.row, self.tests, self.task.metrics, lambda test, metric: self.cell(line, test, metric))
+
+    def beside(self) -> str:
+        """Return the table of rows beside several published numbers, empty if none has them."""
+        found = [each for line in self.lines for each in self.several(line)]
+        return beside_table(found, self.tests, _rung, self.notes.mark, centre_of(self.task))
 
     def costs(self) -> str:
         """Return the table of costs; bold on the front of score and cost."""
