@@ -67,10 +67,10 @@ class TapeTask(Task):
         return [(first, int(self.load(first).sizes.argmax())), (last, 0)]
 
     def draw(self, axis: "Axes", examples: Examples, row: int, explanation: Stored) -> None:
-        """Draw a memory in use (Graves et al. 2014, Figure 6): a column a step, one time axis for all four panels.
+        """Draw a memory in use (Graves et al. 2014, Figure 6): a column a step, one time axis for all five panels.
 
-        ``logits (T,K)``, shown as probabilities at the answered steps; ``write`` and ``read (T,H,N)``, where of
-        several heads the largest weight is shown, at the locations that any head visits.
+        ``logits (T,K)``, shown as probabilities at the answered steps, and in red how far off these are; ``write`` and
+        ``read (T,H,N)``, where of several heads the largest weight is shown, at the locations that any head visits.
         """
         length = int(examples.inputs["length"][row])
         answer = examples.targets["answer"][row, :length]
@@ -78,18 +78,19 @@ class TapeTask(Task):
         output = np.where(answer[:, None], 1 / (1 + np.exp(-logits)), np.nan)
         write, read = (explanation[head][:length].astype(np.float32).max(1) for head in ("write", "read"))  # (T,N)
         places = visited(np.maximum(write.max(0), read.max(0)))
-        panels = {
-            "input": (examples.inputs["inputs"][row, :length], 0.16),
-            "output": (output, 0.14),
-            "write": (write[:, places], 0.32),
-            "read": (read[:, places], 0.32),
+        panels = {  # 0 is white; an input may be negative
+            "input": (examples.inputs["inputs"][row, :length], 0.13, "RdBu"),
+            "output": (output, 0.12, "Blues"),
+            "error": (np.abs(output - examples.targets["bits"][row, :length]), 0.12, "Reds"),
+            "write": (write[:, places], 0.27, "Blues"),
+            "read": (read[:, places], 0.27, "Blues"),
         }
         axis.set_axis_off()
         top = 1.0
-        for name, (panel, height) in panels.items():
+        for name, (panel, height, colours) in panels.items():
             inset = axis.inset_axes((0, top - height, 1, height))
             inset.set_facecolor("#ececec")  # shows where nothing is answered
-            colours, least = ("RdBu", -1) if name == "input" else ("Blues", 0)  # 0 is white; an input may be negative
+            least = -1 if name == "input" else 0
             inset.imshow(panel.T, cmap=colours, vmin=least, vmax=1, aspect="auto", interpolation="none")
             inset.set_yticks([])
             inset.set_ylabel(name, fontsize=7, rotation=0, ha="right", va="center")

@@ -151,12 +151,14 @@ def test_the_memory_picture(name, heads):
         images, explanation = drawn(name, split, row, heads)
         examples = task.load(split)
         steps = int(examples.inputs["length"][row])
-        assert list(images) == ["input", "output", "write", "read"]
+        assert list(images) == ["input", "output", "error", "write", "read"]
         assert np.array_equal(images["input"], examples.inputs["inputs"][row, :steps].T)
         answer = examples.targets["answer"][row, :steps]
         assert np.array_equal(~np.ma.getmaskarray(images["output"])[0], answer)
         shares = 1 / (1 + np.exp(-explanation["logits"].astype(float)))
         assert np.asarray(images["output"])[:, answer] == pytest.approx(shares[answer].T)
+        off = np.abs(shares - examples.targets["bits"][row, :steps])
+        assert np.asarray(images["error"])[:, answer] == pytest.approx(off[answer].T)
         for head in ("write", "read"):
             largest = explanation[head].max(1).T
             assert images[head].shape == (min(steps, 128), steps)
@@ -179,4 +181,4 @@ def test_a_run_that_explains_itself_gets_its_memory_picture(models, tmp_path):
         assert {"test/475/logits", "test/475/read", "test/475/write", "test/475/reads", "test/475/adds"} == set(archive)
     written = api.leaderboard(results=tmp_path)
     picture = next(path for path in written if path.name == "ntm-copy-default-smoke-explained.svg")
-    assert picture.read_text().count("<image ") == 4
+    assert picture.read_text().count("<image ") == 5
