@@ -46,11 +46,9 @@ def draw(board: Board, contest: Contest) -> Figure:
             _row(axis, group, seeds, centre)
             values += [score for _, score in seeds]
     score_axis(axis, contest.task.headline, np.concatenate(values))
-    what, _, better = axis.get_ylabel().partition(", ")
-    axis.set_ylabel(f"validation {what}" + f"\n({better})" * bool(better))
     axis.set_xlabel("training examples")
     axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value, "count")))
-    caption = f"thin: each seed; bold: {centre} of the seeds that finished; ×: diverged or undefined"
+    caption = f"on validation; thin: each seed; bold: {centre} of the seeds that finished; ×: diverged or undefined"
     legend(figure, axis, " · ".join(contest.key), caption)
     return figure
 
