@@ -14,6 +14,7 @@ def number(value: float, unit: str = "") -> str:
     if unit == "share":
         return f"{value:.3f}"
     if unit in ("count", "FLOPs"):
+        value = float(f"{value:.3g}") if abs(value) >= _PREFIXES[-1][0] else round(value)  # 999,600 is 1 M, not 1000 k
         for size, prefix in _PREFIXES:
             if abs(value) >= size:
                 return f"{value / size:.3g} {prefix}"

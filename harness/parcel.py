@@ -50,7 +50,7 @@ def _listed(path: Path) -> dict[str, str]:
         return {}
     found = {}
     try:
-        lines = path.read_text().splitlines()
+        lines = path.read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError:
         lines = [""]
     for line in lines:
@@ -99,7 +99,8 @@ def replacing(folder: Path, own: Collection[str], sources: Sequence[Path]) -> It
             yield fresh
             new = sorted(path.relative_to(fresh).as_posix() for path in fresh.rglob("*") if path.is_file())
             hashes = [hashlib.sha256((fresh / name).read_bytes()).hexdigest() for name in new]
-            (fresh / LIST).write_text("".join(f"{h}  {name}\n" for h, name in zip(hashes, new, strict=True)))
+            listed = "".join(f"{h}  {name}\n" for h, name in zip(hashes, new, strict=True))
+            (fresh / LIST).write_text(listed, encoding="utf-8")
             kept = in_place(folder, sources)
             leaving = [name for name in (*own, LIST) if name not in kept]
             moves = [(folder / name, old / name) for name in leaving if os.path.lexists(folder / name)]

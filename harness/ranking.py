@@ -35,7 +35,7 @@ def rule(task: Task) -> str:
 
 def ranks_by_solved_rate(task: Task) -> bool:
     """Return whether the share of solved seeds ranks before the score: training on tapes succeeds or fails."""
-    return task.family.name == "tape"
+    return task.family.name == "tape" and task.headline.solved is not None
 
 
 def centre_of(task: Task) -> Centre:

@@ -7,13 +7,13 @@ import math
 import re
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from harness.errors import UserError, unknown
-from harness.records import LONGEST_TUNING, Name
+from harness.records import LONGEST_TUNING, Name, canonical_json
 from harness.registry import load_model_class, model_names, recipe_folders
 from harness.task import Task
 
@@ -31,6 +31,19 @@ class _Loader(yaml.SafeLoader):
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float", re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"), list("-+.0123456789")
 )
+
+
+def _storable(hyperparameters: dict[str, Any]) -> dict[str, Any]:
+    """Refuse what a bundle cannot hold: values that are not JSON, and numbers that are not finite."""
+    for name, value in hyperparameters.items():
+        try:
+            canonical_json({name: value})
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{name} is {value!r}, which JSON cannot hold (numbers have to be finite)") from error
+    return hyperparameters
+
+
+Hyperparameters = Annotated[dict[str, Any], AfterValidator(_storable)]
 
 
 class Strict(BaseModel):
@@ -86,7 +99,7 @@ class Training(Strict):
 class TaskOverride(Strict):
     """What a recipe does differently on the tasks that a glob names."""
 
-    hyperparameters: dict[str, Any] = {}
+    hyperparameters: Hyperparameters = {}
     training: dict[str, Any] = {}
 
 
@@ -102,7 +115,7 @@ class Recipe(Strict):
     paper: str = ""
     colour: str = Field(COMMUNITY_COLOUR, pattern=r"^#[0-9a-fA-F]{6}$")
     marker: Marker | None = None
-    hyperparameters: dict[str, Any] = {}
+    hyperparameters: Hyperparameters = {}
     training: Training = Training()
     tasks: dict[str, TaskOverride] = {}
     tuning: str = Field("", max_length=LONGEST_TUNING)
@@ -167,7 +180,7 @@ def recipe_paths() -> dict[str, Path]:
 def read_mapping(path: Path, kind: str, required: str) -> dict[str, Any]:
     """Read a YAML file of one mapping; ``kind`` and the key ``required`` are for the messages of a ``UserError``."""
     try:
-        content = yaml.load(path.read_text(), _Loader)
+        content = yaml.load(path.read_text(encoding="utf-8"), _Loader)
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{kind} {path} cannot be read: {error}") from error
     except (yaml.YAMLError, ValueError) as error:  # a date that does not exist is a ValueError
@@ -255,6 +268,8 @@ def override(recipe: Recipe, settings: list[str]) -> Recipe:
         key, separator, text = setting.partition("=")
         if not separator:
             raise UserError(f"--set {setting!r} is not valid: write key=value")
+        if key in hyperparameters or key in training:
+            raise UserError(f"--set {setting!r} is not valid: {key} is set already")
         value = _scalar(text)
         if isinstance(value, float) and not math.isfinite(value):
             raise UserError(f"--set {setting!r} is not valid: the value must be finite")
@@ -268,7 +283,8 @@ def override(recipe: Recipe, settings: list[str]) -> Recipe:
     plain = re.sub(r"[^A-Za-z0-9=.,+-]", "_", suffix)[:LONGEST_SUFFIX]
     if plain != suffix:  # two different settings may not share a name
         plain += f"~{hashlib.sha256(suffix.encode()).hexdigest()[:6]}"
-    everywhere = TaskOverride(hyperparameters=hyperparameters, training=training)
+    content = {"hyperparameters": hyperparameters, "training": training}
+    everywhere = validated(TaskOverride, content, f"--set for {recipe.row}")
     changed = {
         "row": f"{recipe.row}+{plain}",
         "title": f"{recipe.title} ({suffix})",

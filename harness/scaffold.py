@@ -33,7 +33,7 @@ def new(name: str, family: str, folder: Path = Path(".")) -> Path:
     path = folder / f"{module}.py"
     if path.exists():
         raise UserError(f"{path} exists; choose another name")
-    template = (TEMPLATES / f"model_{family}.py.txt").read_text()
+    template = (TEMPLATES / f"model_{family}.py.txt").read_text(encoding="utf-8")
     imports = [node for node in ast.walk(ast.parse(template)) if isinstance(node, ast.Import | ast.ImportFrom)]
     if class_name(name) in {alias.asname or alias.name for node in imports for alias in node.names}:
         raise UserError(f"name {name!r} is not valid: a model file imports something called {class_name(name)}")

@@ -28,7 +28,8 @@ class Summary:
     """Several cells over their seeds, each ``(cells,)``; NaN where undefined.
 
     ``count`` seeds have a value and ``failed`` have none; every other field is over those that have one, but
-    ``solved_rate``, in which a failed seed is unsolved. ``low`` and ``high`` bound the t interval of the mean.
+    ``solved_rate``, in which a failed seed is unsolved, and ``best_of_k``, undefined where training error chose one.
+    ``low`` and ``high`` bound the t interval of the mean.
     """
 
     count: np.ndarray

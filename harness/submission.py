@@ -160,7 +160,7 @@ def write_submission(
             for source in sources:
                 if source.name not in in_place(folder, sources):
                     shutil.copy2(source, fresh / source.name)
-            (fresh / TEXT).write_text(text)
+            (fresh / TEXT).write_text(text, encoding="utf-8")
     except OSError as error:
         raise UserError(f"the submission {folder} cannot be written: {error.strerror or error}") from error
     return [folder / name for name in (*require_place(folder, results, sources), LIST)]

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 from harness import checkpoints
 from harness.cells import COMPETING
 from harness.errors import UserError
-from harness.records import Score
+from harness.recipe import recipe_paths
+from harness.records import Identity, Score
 from harness.registry import get_task
 from harness.results import read_run
 
@@ -28,10 +29,9 @@ def load(folder: Path | str) -> "pl.LightningModule":
         raise UserError(f"{folder} is of kind {run.kind}; there is no model to load")
     path = checkpoints.Checkpoints(run.identity).weights
     if not path.exists():
-        command = f"readhead run {run.identity.row} --task {run.identity.task} --seeds {run.identity.seed} --force"
         raise UserError(
             f"the weights of {run.identity.label} are not in the cache {checkpoints.cache_folder()}; "
-            f"train it again with `{command}`"
+            f"train it again with `{_command(run.identity)}`"
         )
     spec = get_task(run.identity.task).spec(run.identity.regime)
     model = build(get_model(run.identity.model), spec, run.identity.hyperparameters, run.identity.row)
@@ -59,3 +59,12 @@ def evaluate(folder: Path | str, path: Path | str) -> list[Score]:
         if reason is not None:
             raise UserError(f"{run.identity.row} cannot be run on {path}: {reason}")
         return score_split(task, path.name, predict(model, task, spec, examples), examples)
+
+
+def _command(identity: Identity) -> str:
+    """Return the command that trains a run again: a row by its name, one with settings, or a model of one's own."""
+    row, _, settings = identity.row.partition("+")
+    known = row in recipe_paths() and "~" not in settings  # which stands for settings that made no name
+    what = [row, *(f"--set {setting}" for setting in settings.split(",") if setting)] if known else [identity.model]
+    place = f"--task {identity.task} --regime {identity.regime} --budget {identity.budget} --seeds {identity.seed}"
+    return f"readhead run {' '.join(what)} {place} --force"

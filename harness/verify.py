@@ -1,5 +1,6 @@
 """Recompute every stored number from stored predictions and regenerated targets, without training."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from harness.results import half_written, runs_folder
 from harness.splits import Split
 from harness.task import Task
 
+SEED_FOLDER = re.compile(r"seed-\d+")
+"""A row may begin alike."""
 SHARED = 50
 """From so many bundles on further processes pay for their start."""
 
@@ -82,7 +85,8 @@ def prove(tasks: Iterable[Task], per_size: int | None = None) -> Iterator[Proof]
 def _bundles(path: Path) -> Iterator[Path]:
     """Yield the bundles of a results folder, or of any folder below its ``runs``, even one without its ``run.json``."""
     root = runs_folder(path) if runs_folder(path).is_dir() else path
-    found = {file.parent for file in root.rglob("run.json")} | {each for each in root.rglob("seed-*") if each.is_dir()}
+    seeds = {each for each in root.rglob("seed-*") if SEED_FOLDER.fullmatch(each.name) and each.is_dir()}
+    found = {file.parent for file in root.rglob("run.json")} | seeds
     yield from sorted(folder for folder in found if not half_written(folder.relative_to(root)))
 
 

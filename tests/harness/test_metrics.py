@@ -176,6 +176,12 @@ def test_sequence_metrics_by_hand():
     assert score(LENGTH_RATIO, stored, examples) == pytest.approx((5 + 1 + 1) / 7)
 
 
+def test_an_empty_target_has_all_of_a_prefix_or_nothing():
+    assert score(PREFIX, answers([[EOS]]), examples_of([[]])) == 1
+    assert score(PREFIX, answers([[A, EOS]]), examples_of([[]])) == 0
+    assert score(PREFIX, answers([[EOS], [A, EOS]]), examples_of([[], [A]])) == 1
+
+
 def test_a_prefix_ends_at_the_first_error():
     stored, examples = ended([[E, B, C, D]]), examples_of([[A, B, C, D]])
     assert score(PREFIX, stored, examples) == 0

@@ -1,6 +1,8 @@
 """Places: who shares the leader's rank, and who does not."""
 
-from harness.ranking import placed
+from harness.metrics.tape import tape_metrics
+from harness.ranking import placed, ranks_by_solved_rate
+from harness.registry import get_task
 from harness.statistics import Comparison
 
 NEAR, FAR, WIDE = Comparison(-0.01, -0.02, 0.01), Comparison(-0.02, -0.03, -0.01), Comparison(-0.1, -0.4, 0.1)
@@ -28,3 +30,10 @@ def test_failed_seeds_and_solved_rates_tell_rows_apart_whatever_the_difference()
 
 def test_a_row_without_predictions_shares_no_rank_but_its_equals():
     assert places({"a": (0.0, 1.0), "b": (0.0, 2.0), "c": (0.0, 2.0)}) == {"a": "1", "b": "2", "c": "2"}
+
+
+def test_tapes_without_a_threshold_rank_by_their_score(monkeypatch):
+    task = get_task("ntm/copy")
+    assert ranks_by_solved_rate(task)
+    monkeypatch.setattr(type(task), "metrics", tape_metrics(solved=None))
+    assert not ranks_by_solved_rate(task)

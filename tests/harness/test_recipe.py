@@ -319,6 +319,26 @@ def test_an_overridden_row_is_a_plain_folder_name(thing, setting):
     assert re.fullmatch(r"[A-Za-z0-9=.+,_-]+~[0-9a-f]{6}", row)
 
 
+def test_a_key_that_is_set_twice_is_refused(thing):
+    """The row would have one name for either value."""
+    with pytest.raises(UserError, match="--set 'width=4' is not valid: width is set already"):
+        override(thing, ["width=8", "width=4"])
+
+
+@pytest.mark.parametrize("value", ["2020-01-01", "[.inf]"])
+def test_a_setting_that_no_bundle_can_hold_is_refused(thing, value):
+    with pytest.raises(UserError, match=r"--set for thing: .*width is .*which JSON cannot hold"):
+        override(thing, [f"width={value}"])
+
+
+@pytest.mark.parametrize("value", ["2020-01-01", ".inf", "[.nan]", "{a: 2020-01-01}"])
+@pytest.mark.parametrize("where", ["hyperparameters: ", "tasks: {'*': {hyperparameters: "])
+def test_a_hyperparameter_that_no_bundle_can_hold_is_refused(write, where, value):
+    path = write(f"model: lstm\ntitle: L\n{where}{{width: {value}}}" + "}}" * where.startswith("tasks"))
+    with pytest.raises(UserError, match=r"width is .*which JSON cannot hold"):
+        read_recipe(path, community=True)
+
+
 def test_two_settings_never_share_a_row_and_a_long_list_fits_a_folder_name(thing):
     assert override(thing, ["cell=a b"]).row != override(thing, ["cell=a_b"]).row
     long = [f"cell={'x' * 300}", f"width={2**40}"]

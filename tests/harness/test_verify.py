@@ -240,6 +240,14 @@ def test_a_moved_bundle(bundle, tmp_path, place):
     failed(target, "it holds the run of ntm/copy/default/copy-cat/smoke/seed-0")
 
 
+def test_a_row_may_be_called_as_a_seed(bundle, tmp_path):
+    edit_identity = bundle.parent.parent.parent / "seed-lstm" / bundle.parent.name / bundle.name
+    shutil.copytree(bundle, edit_identity)
+    folders = {finding.folder for finding in verify(tmp_path)}
+    assert {edit_identity, bundle} <= folders
+    assert all(re.fullmatch(r"seed-\d+", folder.name) for folder in folders)
+
+
 def test_a_bundle_is_found_from_where_it_stands(bundle, monkeypatch):
     monkeypatch.chdir(bundle)
     assert [finding.status for finding in verify(Path("."))] == ["verified"]
