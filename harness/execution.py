@@ -273,7 +273,7 @@ def _scored(
     origin: Provenance,
     flops: dict[str, float | None],
 ) -> tuple[Run, dict[str, Any]]:
-    """Score the chosen weights on the tests and return the run with the contents of its files."""
+    """Score the chosen weights on the tests and return the run, which ends then, with the contents of its files."""
     task, identity = planned.task, planned.identity
     use_best = training.checkpoint == "best" and outcome.best_weights is not None and outcome.best is not None
     if use_best and outcome.best_weights is not None:
@@ -310,7 +310,7 @@ def _scored(
             seconds=round(outcome.seconds, 3),
             **flops,
         ),
-        provenance=origin,
+        provenance=origin.model_copy(update={"finished": provenance.now()}),
     )
     curve = pd.DataFrame(outcome.curve, columns=list(CURVE_COLUMNS))
     return run, {"stored": stored, "curve": curve, "explained": explained}
