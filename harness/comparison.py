@@ -5,11 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from harness.errors import UserError, unknown
+from harness.errors import CorruptBundleError, UserError, unknown
+from harness.families.base import Examples, Stored
+from harness.records import Run
 from harness.registry import get_task
 from harness.results import REFERENCE_BUDGET, RESULTS, read_arrays, read_run
 from harness.statistics import compare as paired
-from harness.task import Task
+from harness.task import Task, combined_fingerprint
 
 
 def _row(results: Path, task: Task, regime: str, row: str, budget: str) -> list[Path]:
@@ -36,31 +38,34 @@ def compare(
 
     Returns one record a split: ``a`` and ``b`` (mean over seeds), ``difference`` a − b, ``low`` and ``high`` of its
     95 % interval (hierarchical paired bootstrap over seeds and examples), ``n``, and ``differs`` where it excludes 0;
-    where seeds diverged, ``without`` says how many. ``UserError`` for a row that was scored on other data.
+    where seeds diverged, ``without`` says how many. ``UserError`` for a row that was scored on other data, or that has
+    no seed that finished; ``CorruptBundleError`` for predictions that are not of these tests.
     """
     found = get_task(task)
     name = next(iter(found.regimes)) if regime is None else regime
     found.regime(name)
     found.budget(budget)
     measure = found.headline if metric is None else found.metric(metric)
-    statistics, failed = [], []
+    predictions, failed = [], []
     for row in (a, b):
-        seeds = [(read_run(folder), folder) for folder in _row(results, found, name, row, _budget(found, row, budget))]
-        for run, folder in seeds:
-            if run.identity.task_version != found.version:
-                scored = f"version {run.identity.task_version}, installed is {found.version}"
-                raise UserError(f"{folder} was scored on other data of {found.name}: {scored}")
-        arrays = [read_arrays(folder, run) for run, folder in seeds if run.status == "completed"]
-        statistics.append(arrays)
-        failed += [f"{len(seeds) - len(arrays)} of {len(seeds)} seeds of {row}"] * (len(arrays) < len(seeds))
+        seeds = {path: read_run(path) for path in _row(results, found, name, row, _budget(found, row, budget))}
+        for path, run in seeds.items():
+            _require_same_data(path, run, found)
+        finished = {path: read_arrays(path, run) for path, run in seeds.items() if run.status == "completed"}
+        if not finished:
+            raise UserError(f"no seed of {row} has finished: {len(seeds)} of {len(seeds)} diverged")
+        predictions.append(finished)
+        if len(finished) < len(seeds):
+            failed.append(f"{len(seeds) - len(finished)} of {len(seeds)} seeds of {row}")
     records = []
     for split in found.regime(name).tests:
-        if not all(rows and all(split in arrays for arrays in rows) for rows in statistics):
+        if not all(split in arrays for finished in predictions for arrays in finished.values()):
             continue
         examples = found.load(split)
-        for stored in (arrays[split] for rows in statistics for arrays in rows):
-            found.family.check_stored(stored, examples)
-        ours, theirs = ([measure.statistics(arrays[split], examples) for arrays in rows] for rows in statistics)
+        for finished in predictions:
+            for path, arrays in finished.items():
+                _require_shape(path, split, arrays[split], found, examples)
+        ours, theirs = ([measure.statistics(each[split], examples) for each in rows.values()] for rows in predictions)
         result = paired(ours, theirs, measure)
         records.append(
             {
@@ -76,6 +81,26 @@ def compare(
             | ({"without": ", ".join(failed)} if failed else {})
         )
     return records
+
+
+def _require_same_data(folder: Path, run: Run, task: Task) -> None:
+    """Refuse a bundle that was scored on another version of the task, or on other data of the same."""
+    identity = run.identity
+    if identity.task_version != task.version:
+        reason = f"version {identity.task_version}, installed is {task.version}"
+    elif identity.fingerprint != combined_fingerprint(task, identity.regime):
+        reason = f"its fingerprint is not that of version {task.version}"
+    else:
+        return
+    raise UserError(f"{folder} was scored on other data of {task.name}: {reason}")
+
+
+def _require_shape(folder: Path, split: str, stored: Stored, task: Task, examples: Examples) -> None:
+    """Refuse predictions that are not of these examples; the error names the bundle."""
+    try:
+        task.family.check_stored(stored, examples)
+    except CorruptBundleError as error:
+        raise CorruptBundleError(f"{folder}: {split}: {error}") from error
 
 
 def _budget(task: Task, row: str, budget: str) -> str:

@@ -47,9 +47,9 @@ Hyperparameters = Annotated[dict[str, Any], AfterValidator(_storable)]
 
 
 class Strict(BaseModel):
-    """A key that the schema does not know is an error."""
+    """A key that the schema does not know is an error, and so is a number that is not finite: no bundle can hold it."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
 class Phase(Strict):
@@ -217,7 +217,7 @@ def get_recipe(name: str) -> Recipe:
         load_model_class(f"{name}:")  # which says that it has no such class, and those that it has
     if ":" not in name and name not in model_names():
         raise unknown("row or model", name, {*recipe_paths(), *model_names()})
-    return Recipe(row=_row_name(name), model=name, title=_row_name(name), community=":" in name)
+    return Recipe(row=row_name(name), model=name, title=row_name(name), community=":" in name)
 
 
 def comes_with_a_package(row: str, model: str) -> bool:
@@ -242,7 +242,7 @@ def match_recipes(pattern: str) -> list[Recipe]:
     return [get_recipe(pattern)]
 
 
-def _row_name(model: str) -> str:
+def row_name(model: str) -> str:
     """Return ``my-model`` for ``path/my_model.py:MyModel``, after the file's name where an installed row has it."""
     where, _, class_name = model.rpartition(":")
     name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", class_name).replace("_", "-").lower()
@@ -281,7 +281,8 @@ def override(recipe: Recipe, settings: list[str]) -> Recipe:
             raise unknown(f"key for {recipe.row}", key, [*names, *(k for k in Training.model_fields if k != "phases")])
     suffix = ",".join(sorted(settings))
     plain = re.sub(r"[^A-Za-z0-9=.,+-]", "_", suffix)[:LONGEST_SUFFIX]
-    if plain != suffix:  # two different settings may not share a name
+    # Two different settings may not share a name: `a=1,b=2` may be one of a text, or two.
+    if plain != suffix or any("," in setting for setting in settings):
         plain += f"~{hashlib.sha256(suffix.encode()).hexdigest()[:6]}"
     content = {"hyperparameters": hyperparameters, "training": training}
     everywhere = validated(TaskOverride, content, f"--set for {recipe.row}")

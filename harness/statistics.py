@@ -28,8 +28,7 @@ class Summary:
     """Several cells over their seeds, each ``(cells,)``; NaN where undefined.
 
     ``count`` seeds have a value and ``failed`` have none; every other field is over those that have one, but
-    ``solved_rate``, in which a failed seed is unsolved, and ``best_of_k``, undefined where training error chose one.
-    ``low`` and ``high`` bound the t interval of the mean.
+    ``solved_rate``, in which a failed seed is unsolved. ``low`` and ``high`` bound the t interval of the mean.
     """
 
     count: np.ndarray
@@ -108,7 +107,8 @@ def _intervals(
 def summarise(values: np.ndarray, metric: Metric, training_loss: np.ndarray) -> Summary:
     """Summarise ``values (cells, seeds)``, NaN for a seed without one, of one metric.
 
-    ``training_loss (seeds,)`` chooses the best of k: the seed of lowest training loss, whatever its score.
+    ``training_loss (seeds,)`` chooses the best of k: of the seeds that have a value, the one of lowest training loss,
+    whatever its score.
     """
     known = ~np.isnan(values)
     count = known.sum(1)
@@ -129,7 +129,7 @@ def summarise(values: np.ndarray, metric: Metric, training_loss: np.ndarray) -> 
         std=std,
         median=_medians(ordered, count),
         worst=_worst(ordered, count, metric),
-        best_of_k=values[:, best_seed(training_loss)] if values.shape[1] else np.full(len(values), math.nan),
+        best_of_k=_best(values, training_loss),
         solved_rate=_solved(values, metric),
     )
 
@@ -157,9 +157,15 @@ def _solved(values: np.ndarray, metric: Metric) -> np.ndarray:
     return reached.mean(1)
 
 
-def best_seed(training_loss: np.ndarray) -> int:
-    """Return the seed of lowest ``training_loss (seeds,)``, the first of equals; NaN loses to every number."""
-    return int(np.argmin(np.where(np.isnan(training_loss), math.inf, training_loss)))
+def _best(values: np.ndarray, training_loss: np.ndarray) -> np.ndarray:
+    """Return each row's value of the seed of lowest ``training_loss (seeds,)`` that has one, the first of equals.
+
+    A loss of NaN loses to every number. A seed that diverged may have the lowest of all, and has no value.
+    """
+    if not values.shape[1]:
+        return np.full(len(values), math.nan)
+    ordered = values[:, np.argsort(training_loss, kind="stable")]  # NaN last
+    return ordered[np.arange(len(ordered)), np.argmax(~np.isnan(ordered), axis=1)]
 
 
 @lru_cache(maxsize=4)

@@ -1,13 +1,15 @@
 """The trained model of a bundle, as long as this machine's cache has its weights."""
 
+import re
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness import checkpoints
 from harness.cells import COMPETING
 from harness.errors import UserError
-from harness.recipe import recipe_paths
-from harness.records import Identity, Score
+from harness.recipe import comes_with_a_package, row_name
+from harness.records import Run, Score
 from harness.registry import get_task
 from harness.results import read_run
 
@@ -31,7 +33,7 @@ def load(folder: Path | str) -> "pl.LightningModule":
     if not path.exists():
         raise UserError(
             f"the weights of {run.identity.label} are not in the cache {checkpoints.cache_folder()}; "
-            f"train it again with `{_command(run.identity)}`"
+            f"train it again with `{_command(run)}`"
         )
     spec = get_task(run.identity.task).spec(run.identity.regime)
     model = build(get_model(run.identity.model), spec, run.identity.hyperparameters, run.identity.row)
@@ -61,10 +63,18 @@ def evaluate(folder: Path | str, path: Path | str) -> list[Score]:
         return score_split(task, path.name, predict(model, task, spec, examples), examples)
 
 
-def _command(identity: Identity) -> str:
-    """Return the command that trains a run again: a row by its name, one with settings, or a model of one's own."""
-    row, _, settings = identity.row.partition("+")
-    known = row in recipe_paths() and "~" not in settings  # which stands for settings that made no name
-    what = [row, *(f"--set {setting}" for setting in settings.split(",") if setting)] if known else [identity.model]
-    place = f"--task {identity.task} --regime {identity.regime} --budget {identity.budget} --seeds {identity.seed}"
-    return f"readhead run {' '.join(what)} {place} --force"
+def _command(run: Run) -> str:
+    """Return the command that trains a run again, as far as its bundle tells what was trained.
+
+    A row of an installed package goes by its name, a model of one's own by its class, and what is left is a recipe of
+    one's own, whose file is named like the row but lies nobody knows where.
+    """
+    identity = run.identity
+    row, _, suffix = identity.row.partition("+")
+    if "~" in suffix:  # the name holds only a part of the settings; the title ends in all of them
+        suffix = run.title.rpartition(" (")[2].removesuffix(")")
+    installed = comes_with_a_package(row, identity.model)
+    what = row if installed else identity.model if row == row_name(identity.model) else f"{row}.yaml"
+    settings = [part for one in re.split(r",(?=\w+=)", suffix) if one for part in ("--set", one)]
+    place = ["--task", identity.task, "--regime", identity.regime, "--budget", identity.budget]
+    return shlex.join(["readhead", "run", what, *settings, *place, "--seeds", f"{identity.seed}", "--force"])

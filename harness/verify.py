@@ -18,7 +18,7 @@ from harness.splits import Split
 from harness.task import Task
 
 SEED_FOLDER = re.compile(r"seed-\d+")
-"""A row may begin alike."""
+"""A row may be called so, too."""
 SHARED = 50
 """From so many bundles on further processes pay for their start."""
 
@@ -86,8 +86,9 @@ def _bundles(path: Path) -> Iterator[Path]:
     """Yield the bundles of a results folder, or of any folder below its ``runs``, even one without its ``run.json``."""
     root = runs_folder(path) if runs_folder(path).is_dir() else path
     seeds = {each for each in root.rglob("seed-*") if SEED_FOLDER.fullmatch(each.name) and each.is_dir()}
-    found = {file.parent for file in root.rglob("run.json")} | seeds
-    yield from sorted(folder for folder in found if not half_written(folder.relative_to(root)))
+    held = {file.parent for file in root.rglob("run.json")}
+    above = {parent for folder in held | seeds for parent in folder.parents}  # what holds bundles is none itself
+    yield from sorted(folder for folder in held | (seeds - above) if not half_written(folder.relative_to(root)))
 
 
 def verify_bundle(folder: Path, references: bool = False) -> Finding:

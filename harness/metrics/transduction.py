@@ -44,7 +44,7 @@ def _token_accuracy(stored: Stored, examples: Examples) -> np.ndarray:
 def _prefix(stored: Stored, examples: Examples) -> np.ndarray:
     correct, length = _correct_positions(stored, examples)
     empty = length == 0  # has all of a prefix if nothing is answered, and none of it else
-    answered = (_aligned(stored, examples)[0] != PAD).any(1)
+    answered = (_without_eos(_aligned(stored, examples)[0]) != PAD).any(1)
     return mean(np.where(empty, ~answered, np.cumprod(correct, axis=1).sum(1) / np.maximum(length, 1)))
 
 

@@ -179,7 +179,9 @@ def test_sequence_metrics_by_hand():
 def test_an_empty_target_has_all_of_a_prefix_or_nothing():
     assert score(PREFIX, answers([[EOS]]), examples_of([[]])) == 1
     assert score(PREFIX, answers([[A, EOS]]), examples_of([[]])) == 0
+    assert score(PREFIX, answers([[A]]), examples_of([[]])) == 0
     assert score(PREFIX, answers([[EOS], [A, EOS]]), examples_of([[], [A]])) == 1
+    assert score(PREFIX, answers([[A, EOS], [A, EOS]]), examples_of([[], [A]])) == 0.5
 
 
 def test_a_prefix_ends_at_the_first_error():

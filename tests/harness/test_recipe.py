@@ -339,8 +339,22 @@ def test_a_hyperparameter_that_no_bundle_can_hold_is_refused(write, where, value
         read_recipe(path, community=True)
 
 
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("training: {clip_norm: .inf}", "training.clip_norm"),
+        ("training: {phases: [{name: a, examples: 0.5, learning_rate: .inf}]}", "training.phases.0.learning_rate"),
+        ("tasks: {'*': {training: {clip_norm: .inf}}}", "clip_norm"),
+    ],
+)
+def test_a_setting_of_training_must_be_finite_too(write, text, key):
+    with pytest.raises(UserError, match=rf"{key} = inf is not valid"):
+        read_recipe(write(f"model: lstm\n{text}"), community=True).resolve(get_task("seq2seq/copy"))
+
+
 def test_two_settings_never_share_a_row_and_a_long_list_fits_a_folder_name(thing):
     assert override(thing, ["cell=a b"]).row != override(thing, ["cell=a_b"]).row
+    assert override(thing, ["cell=a,width=8"]).row != override(thing, ["cell=a", "width=8"]).row
     long = [f"cell={'x' * 300}", f"width={2**40}"]
     assert len(override(thing, long).row) < 120
     assert override(thing, long).row != override(thing, [*long, "rate=1"]).row

@@ -14,7 +14,7 @@ from harness.metrics import Metric, mean
 from harness.metrics.tape import BITS
 from harness.metrics.transduction import BLEU_SCORE, EXACT_MATCH, bleu_statistics
 from harness.registry import get_task
-from harness.statistics import best_seed, compare, example_counts, resample, summarise, t_interval
+from harness.statistics import compare, example_counts, resample, summarise, t_interval
 
 UNBOUNDED = replace(EXACT_MATCH, bounds=(-math.inf, math.inf))
 VALUES = st.lists(st.floats(-100, 100).map(lambda v: round(v, 6)), min_size=2, max_size=12)
@@ -88,8 +88,17 @@ def test_a_failed_seed_is_unsolved():
 
 def test_best_of_k_is_chosen_by_training_error_alone():
     assert one([0.9, 0.2, 0.4], losses=[3.0, 1.0, 2.0])["best_of_k"] == 0.2
-    assert best_seed(np.array([math.nan, 2.0, 2.0])) == 1
-    assert math.isnan(one([0.9, math.nan], losses=[3.0, 1.0])["best_of_k"])
+    assert one([0.9, 0.2, 0.4], losses=[math.nan, 2.0, 2.0])["best_of_k"] == 0.2
+
+
+def test_the_best_of_k_is_a_seed_that_has_a_value():
+    """A seed that diverged may have a training loss, the lowest of all."""
+    assert one([math.nan, 3.0, 5.0], losses=[0.1, 0.2, 0.3])["best_of_k"] == 3
+    assert one([math.nan, 3.0, 5.0], losses=[math.nan] * 3)["best_of_k"] == 3
+    assert one([math.nan, 3.0], losses=[0.1, math.nan])["best_of_k"] == 3
+    cells = np.array([[math.nan, 3.0, 5.0], [1.0, 3.0, 5.0], [math.nan] * 3])
+    found = summarise(cells, UNBOUNDED, np.array([0.1, 0.3, 0.2])).best_of_k
+    assert np.array_equal(found, [5, 1, math.nan], equal_nan=True)
 
 
 def flips(rates: list[float], examples: int, seed: int) -> list[np.ndarray]:

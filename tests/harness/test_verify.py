@@ -17,7 +17,7 @@ from harness.evaluation import refer, score_split
 from harness.records import Cost, Identity, Provenance, Run, Selection, canonical_json
 from harness.references import run_reference
 from harness.registry import get_task
-from harness.results import CURVE_COLUMNS, npz_bytes, read_arrays, read_run, write_bundle
+from harness.results import CURVE_COLUMNS, npz_bytes, read_arrays, read_curve, read_run, write_bundle
 from harness.splits import generator
 from harness.task import combined_fingerprint
 from harness.verify import Finding, verify, verify_bundle
@@ -240,12 +240,26 @@ def test_a_moved_bundle(bundle, tmp_path, place):
     failed(target, "it holds the run of ntm/copy/default/copy-cat/smoke/seed-0")
 
 
-def test_a_row_may_be_called_as_a_seed(bundle, tmp_path):
-    edit_identity = bundle.parent.parent.parent / "seed-lstm" / bundle.parent.name / bundle.name
-    shutil.copytree(bundle, edit_identity)
-    folders = {finding.folder for finding in verify(tmp_path)}
-    assert {edit_identity, bundle} <= folders
-    assert all(re.fullmatch(r"seed-\d+", folder.name) for folder in folders)
+@pytest.mark.parametrize("row", ["seed-lstm", "seed-1"])
+def test_a_row_may_be_called_as_a_seed(bundle, tmp_path, row):
+    other = bundle.parent.parent.parent / row / bundle.parent.name / bundle.name
+    run, arrays = read_run(bundle), read_arrays(bundle, read_run(bundle))
+    explained = {
+        f"{place}/{name}": array
+        for place, named in read_arrays(bundle, run, "examples.npz").items()
+        for name, array in named.items()
+    }
+    renamed = run.model_copy(update={"identity": run.identity.model_copy(update={"row": row})})
+    assert write_bundle(tmp_path / "results", renamed, arrays, read_curve(bundle, run), explained) == other
+    assert [(finding.folder, finding.status) for finding in verify(tmp_path / "results")] == [
+        (bundle, "verified"),
+        (other, "verified"),
+    ]
+    (other / "run.json").unlink()
+    assert [(finding.folder, finding.status) for finding in verify(tmp_path / "results")] == [
+        (bundle, "verified"),
+        (other, "failed"),
+    ]
 
 
 def test_a_bundle_is_found_from_where_it_stands(bundle, monkeypatch):
