@@ -242,15 +242,18 @@ def _check_task(model: type[Any], task: Task, regime: str, recipe: Recipe) -> It
             yield Check(label, title, None, str(note))
         except (AssertionError, ReadheadError) as error:
             yield Check(label, title, False, str(error))
-        except Exception as error:  # whatever a stranger's model raises is a line of the report
+        except (Exception, SystemExit) as error:  # whatever a stranger's model raises is a line of the report
             yield Check(
                 label, title, False, f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
             )
     dropped: dict[str, list[str]] = {}
-    for name in task.regime(regime).tests:
-        reason = unsupported(model, t.spec, float(task.load(name).sizes.max()))
-        if reason is not None:
-            dropped.setdefault(reason, []).append(name)
+    try:
+        for name in task.regime(regime).tests:
+            reason = unsupported(model, t.spec, float(task.load(name).sizes.max()))
+            if reason is not None:
+                dropped.setdefault(reason, []).append(name)
+    except ReadheadError as error:
+        yield Check(label, "supports", False, str(error))
     if dropped:
         reasons = "; ".join(f"{', '.join(names)} ({reason})" for reason, names in dropped.items())
         yield Check(label, "supports", None, f"does not run on {reasons}")

@@ -9,7 +9,7 @@ import typer
 
 from harness.cli_data import data
 from harness.errors import ReadheadError, UserError, unknown
-from harness.options import Budget, Regime, Results, TaskGlob, expand
+from harness.options import Budget, OneRegime, Regime, Results, TaskGlob, expand
 from harness.ranks import leading
 
 app = typer.Typer(
@@ -194,7 +194,7 @@ def score(
     task: Annotated[str, typer.Argument(help="The task.")],
     predictions: Annotated[Path, typer.Argument(help="An npz of predictions, as task.json of the export says.")],
     row: Annotated[str, typer.Option("--row", help="What the row is called on the board, e.g. my-jax-model.")],
-    regime: Regime = None,
+    regime: OneRegime = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="The seed of the run that predicted.")] = 0,
     title: Annotated[str, typer.Option("--title", help="The row's title; its name by default.")] = "",
     tuning: Annotated[str, typer.Option("--tuning", help="What was tuned, on what, over how many trials.")] = "",
@@ -235,7 +235,7 @@ def compare(
     a: Annotated[str, typer.Argument(help="A row.")],
     b: Annotated[str, typer.Argument(help="Another row.")],
     task: Annotated[str, typer.Option("--task", help="The task.")],
-    regime: Regime = None,
+    regime: OneRegime = None,
     budget: Budget = "standard",
     metric: Annotated[str | None, typer.Option("--metric", help="A metric; the headline by default.")] = None,
     results: Results = Path("results"),

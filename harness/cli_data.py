@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from harness.options import Regime
+from harness.options import OneRegime
 
 data = typer.Typer(help="Write a task's data as files.", no_args_is_help=True)
 
@@ -13,7 +13,7 @@ data = typer.Typer(help="Write a task's data as files.", no_args_is_help=True)
 @data.command("export")
 def data_export(
     task: Annotated[str, typer.Argument(help="The task.")],
-    regime: Regime = None,
+    regime: OneRegime = None,
     out: Annotated[Path | None, typer.Option("--out", help="The folder; data/TASK[-REGIME] by default.")] = None,
     form: Annotated[str, typer.Option("--format", help="npz (padded arrays) or jsonl (lines, no padding).")] = "npz",
     training: Annotated[int, typer.Option("--training", help="Examples of an unbounded training stream.")] = 10_240,

@@ -26,7 +26,7 @@ from harness.errors import CorruptBundleError, ReadheadError, RunFailedError, Us
 from harness.evaluation import AUDITED, evaluate, evaluating, explain, explained
 from harness.families.base import Stored
 from harness.mirror import Mirror
-from harness.model import build, get_model
+from harness.model import build, get_model, unsupported
 from harness.progress import RunProgress, console
 from harness.ranks import RANKS, leading
 from harness.recipe import Recipe, Training
@@ -126,6 +126,7 @@ def preflight(model: Any, task: Task, regime: str, spec: Any) -> None:
     """Predict and explain a few validation examples: a broken contract shows before the training, not after it."""
     examples = task.load(task.regime(regime).validation)
     few = task.family.batch(examples.take(slice(0, AUDITED)))
+    unsupported(type(model), spec, float(examples.sizes.max()))
     with evaluating(model):
         task.family.store(model.predict_step(few.inputs, 0), few, spec)
         task.family.audit(lambda inputs: model.predict_step(inputs, 0), few)

@@ -71,7 +71,7 @@ def build(model: "type[pl.LightningModule]", spec: Any, hyperparameters: Mapping
             raise unknown(f"hyperparameter of {name}", key, [p for p in accepted if p != "spec"])
     try:
         return model(spec, **hyperparameters)
-    except Exception as error:  # whatever a model refuses its settings with
+    except (Exception, SystemExit) as error:  # whatever a model refuses its settings with
         settings = ", ".join(f"{key}={value!r}" for key, value in hyperparameters.items())
         raise UserError(
             f"model {name} cannot be built with {settings or 'its defaults'}: {first_line(error)}"
@@ -79,9 +79,17 @@ def build(model: "type[pl.LightningModule]", spec: Any, hyperparameters: Mapping
 
 
 def unsupported(model: type[Any], spec: Any, size: float) -> str | None:
-    """Return the model's reason for not being run at ``size``, or None."""
+    """Return the model's reason for not being run at ``size``, or None; ``UserError`` if ``supports`` fails."""
     supports = getattr(model, "supports", None)
-    return None if supports is None else supports(spec, size)
+    if supports is None:
+        return None
+    try:
+        reason = supports(spec, size)
+    except (Exception, SystemExit) as error:
+        raise UserError(f"{model.__name__}.supports failed at size {size:g}: {first_line(error)}") from error
+    if reason is not None and not isinstance(reason, str):
+        raise UserError(f"{model.__name__}.supports returned {reason!r}; return a reason as a text, or None")
+    return reason
 
 
 def applies(model: type[Any], family: str) -> str | None:

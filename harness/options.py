@@ -9,6 +9,7 @@ import typer
 Results = Annotated[Path, typer.Option("--results", help="Folder of bundles, tables and plots.")]
 TaskGlob = Annotated[str, typer.Option("--task", help="A task, or a glob such as 'seq2seq/*'.")]
 Regime = Annotated[str | None, typer.Option("--regime", help="One regime of the task; all by default.")]
+OneRegime = Annotated[str | None, typer.Option("--regime", help="A regime of the task; its first by default.")]
 Budget = Annotated[str, typer.Option("--budget", help="Training examples: smoke, demo, standard, paper.")]
 
 

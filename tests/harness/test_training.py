@@ -474,6 +474,33 @@ def test_a_broken_explanation_shows_before_the_training(tmp_path, monkeypatch, r
         run_one(planned, tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("supports", "said"),
+    [
+        (lambda spec, size: 1 / 0, "Tiny.supports failed at size 20: division by zero"),
+        (lambda spec, size: 3, "Tiny.supports returned 3; return a reason as a text, or None"),
+    ],
+)
+def test_a_broken_supports_shows_before_the_training(tmp_path, monkeypatch, supports, said):
+    planned = plan_one("Tiny")
+    model = type(execution.build_model(planned))
+    monkeypatch.setattr(model, "supports", staticmethod(supports), raising=False)
+    monkeypatch.setattr(model, "training_step", lambda *_: pytest.fail("it was trained"))
+    with pytest.raises(UserError, match=said):
+        run_one(planned, tmp_path)
+
+
+def test_a_model_that_ends_the_process_is_an_error(tmp_path, monkeypatch):
+    planned = plan_one("Tiny")
+
+    def leave(self, spec):
+        raise SystemExit(3)
+
+    monkeypatch.setattr(type(execution.build_model(planned)), "__init__", leave)
+    with pytest.raises(UserError, match="cannot be built"):
+        run_one(planned, tmp_path)
+
+
 def test_generators_of_graphics_processors_are_put_back(monkeypatch):
     """There is none here: this holds that their states are asked for and handed back."""
     given = []
