@@ -97,6 +97,20 @@ def run_one(planned, results: Path, **options) -> tuple[Path, Run]:
     return execution.execute(planned, results, mlflow=False, **options)
 
 
+def killed_at(monkeypatch, position: int) -> list[int]:
+    """Let the first training that gets so many segments far end there; return where all trainings were, in order."""
+    original, seen = training.Harness.on_train_epoch_end, []
+
+    def end(self, trainer, module):
+        original(self, trainer, module)
+        seen.append(self.outcome.position)
+        if seen.count(position) == 1 and seen[-1] == position:
+            raise ValueError("killed")
+
+    monkeypatch.setattr(training.Harness, "on_train_epoch_end", end)
+    return seen
+
+
 def predictions(folder: Path, run: Run) -> dict[str, bytes]:
     return {split: arrays["logits"].tobytes() for split, arrays in read_arrays(folder, run).items()}
 
@@ -365,19 +379,11 @@ def test_a_run_taken_up_inside_a_phase_tells_the_model_which(tmp_path, monkeypat
         lambda self, name: told.append(name) if self._trainer else None,
         raising=False,
     )
-    original = training.Harness.on_train_epoch_end
-
-    def crash(self, trainer, module):
-        original(self, trainer, module)
-        if self.outcome.position == 5:
-            raise ValueError("killed")
-
-    monkeypatch.setattr(training.Harness, "on_train_epoch_end", crash)
+    killed_at(monkeypatch, 5)
     with pytest.raises(RunFailedError, match="killed"):
         run_one(planned, tmp_path)
     assert told == ["warm", "main"]
     told.clear()
-    monkeypatch.setattr(training.Harness, "on_train_epoch_end", original)
     _, run = run_one(planned, tmp_path)
     assert told == ["main"]
     assert run.cost.examples == 1024
@@ -414,17 +420,9 @@ def test_what_a_model_does_at_the_end_of_an_epoch_is_in_the_checkpoint(tmp_path,
     monkeypatch.setattr(model, "__init__", with_a_counter)
     monkeypatch.setattr(model, "on_train_epoch_end", lambda self: self.ends.add_(1), raising=False)
     monkeypatch.setattr(model, "on_validated", lambda self, value: ends.append(float(self.ends)), raising=False)
-    original = training.Harness.on_train_epoch_end
-
-    def crash(self, trainer, module):
-        original(self, trainer, module)
-        if self.outcome.position == 2:
-            raise ValueError("killed")
-
-    monkeypatch.setattr(training.Harness, "on_train_epoch_end", crash)
+    killed_at(monkeypatch, 2)
     with pytest.raises(RunFailedError, match="killed"):
         run_one(planned, tmp_path)
-    monkeypatch.setattr(training.Harness, "on_train_epoch_end", original)
     folder, run = run_one(planned, tmp_path)
     assert ends == list(range(1, len(read_curve(folder, run)) + 1))
 
@@ -434,25 +432,13 @@ def test_a_forced_run_goes_on_and_keeps_the_old_weights_until_it_ends(tmp_path, 
     planned = plan_one("Tiny")
     run_one(planned, tmp_path)
     (weights,) = cache_folder().rglob("weights.pt")
-    before, positions = weights.read_bytes(), []
-    original = training.Harness.on_train_epoch_end
-
-    def crash(self, trainer, module):
-        original(self, trainer, module)
-        positions.append(self.outcome.position)
-        if len(positions) == 2:
-            raise ValueError("killed")
-
-    monkeypatch.setattr(training.Harness, "on_train_epoch_end", crash)
+    before, positions = weights.read_bytes(), killed_at(monkeypatch, 2)
     with pytest.raises(RunFailedError, match="killed"):
         run_one(planned, tmp_path, force=True)
     assert weights.read_bytes() == before
     assert run_one(planned, tmp_path)[1].status == "completed"  # without force the finished run is what there is
     run_one(planned, tmp_path, force=True)
     assert positions == list(range(1, len(positions) + 1)), "it began again instead of going on"
-    positions.clear()
-    monkeypatch.setattr(training.Harness, "on_train_epoch_end", original)
-    run_one(planned, tmp_path, force=True)
     assert not list(cache_folder().rglob("last.ckpt"))
 
 
